@@ -1,0 +1,1 @@
+"""vpref's Hydra configs, importable as `vpref.conf`."""

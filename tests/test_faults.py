@@ -1,0 +1,156 @@
+"""A run comes through a server on a bad day, over real HTTP, and through being killed."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.commands import QUIET, at, read_log, run, run_folder, simulator, start
+from vpref.domain import OUTCOME, Failed, Outcome
+from vpref.pipeline import shuffle_choices
+
+EXPORTS = ("items.jsonl", "images.jsonl", "reference.json", "tables/generation.csv", "tables/issues.csv")
+
+
+def outcomes(folder: Path) -> list[Outcome]:
+    return [OUTCOME.validate_json(line) for line in (folder / "items.jsonl").read_bytes().splitlines()]
+
+
+def exported(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in EXPORTS}
+
+
+def test_200_items_end_on_a_faulty_server_and_replies_are_never_mixed_up(tmp_path: Path) -> None:
+    log = tmp_path / "simulator.jsonl"
+    faults = ["profile@simulator=faulty", "simulator.stall_s=4", "simulator.retry_after_s=0.1"]
+    with simulator(log, *faults) as url:
+        out, _ = run("generate", *at(url), "samples=9", *QUIET, cwd=tmp_path)
+    folder = tmp_path / run_folder(out)
+    ended = outcomes(folder)
+    assert len(ended) == 6 * 4 * 9
+    assert len({outcome.slot.key for outcome in ended}) == len(ended)
+    assert all(outcome.reason for outcome in ended if isinstance(outcome, Failed))
+    counted = Counter(outcome.outcome for outcome in ended)
+    assert counted["accepted"] > 150
+    for outcome in ended:
+        if isinstance(outcome, Failed):
+            continue
+        # The simulator's right choice follows from the preference: a reply of another item would not fit.
+        last = outcome.rounds[-1].draft
+        assert outcome.item.preference == last.preference
+        order, shown, _ = shuffle_choices(outcome.slot, last.choices, "a")
+        assert (outcome.order, outcome.item.choices) == (order, shown)
+    seen = {entry["fault"] for entry in read_log(log)}
+    assert {"http_429", "http_500", "stall", "drop", "refusal", "cut", "malformed"} <= seen
+    summary = json.loads((folder / "manifest.json").read_text())["summary"]
+    assert summary["faults"]["http_429"] > 50
+    assert set(summary["asked_again"]) & {"refused", "cut", "not_json", "wrong_shape"}
+
+
+def test_killed_at_random_points_it_resumes_to_the_same_bytes_and_asks_nothing_twice(tmp_path: Path) -> None:
+    command = ["samples=6", "pipeline.model.server=kept", *QUIET]
+    log = tmp_path / "simulator.jsonl"
+    with simulator(log, "simulator.latency_s=0.05") as url:
+        undisturbed, _ = run("generate", *at(url), *command, f"store.root={tmp_path}/other", cwd=tmp_path)
+        wanted = Counter(entry["digest"] for entry in read_log(log))
+        log.unlink()
+        dice, kills = random.Random(7), 0
+        for _ in range(4):
+            process = start("generate", *at(url), *command, cwd=tmp_path)
+            time.sleep(dice.uniform(1.0, 2.2))
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+            kills += process.returncode == -signal.SIGKILL
+        assert kills >= 2
+        before = len(read_log(log))
+        out, _ = run("generate", *at(url), *command, cwd=tmp_path)
+        asked = Counter(entry["digest"] for entry in read_log(log))
+    folder = tmp_path / run_folder(out)
+    assert exported(folder) == exported(tmp_path / run_folder(undisturbed))
+    stored = sum(len(path.read_bytes().splitlines()) for path in (tmp_path / "outputs/store/calls").glob("*.jsonl"))
+    calls = json.loads((folder / "manifest.json").read_text())["summary"]["calls"]
+    assert before > 0
+    assert calls["replayed"] + calls["sent"] == sum(wanted.values())
+    assert stored == sum(wanted.values()), "every reply is stored once"
+    in_flight = 32 * kills
+    assert sum(asked.values()) <= sum(wanted.values()) + in_flight, "only what was in flight at a kill is asked again"
+
+
+def test_a_killed_run_is_resumed_in_its_own_folder(tmp_path: Path) -> None:
+    log = tmp_path / "simulator.jsonl"
+    with simulator(log, "simulator.latency_s=0.1") as url:
+        process = start("generate", *at(url), "samples=3", *QUIET, cwd=tmp_path)
+        deadline = time.monotonic() + 20
+        while not list(tmp_path.glob("outputs/store/calls/*.jsonl")) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        (folder,) = (path for path in (tmp_path / "outputs/generate").iterdir())
+        assert json.loads((folder / "status.json").read_text())["state"] == "running"
+        out, _ = run("resume", str(folder.relative_to(tmp_path)), cwd=tmp_path)
+    assert tmp_path / run_folder(out) == folder
+    assert len(outcomes(folder)) == 72
+    assert json.loads((folder / "status.json").read_text())["state"] == "finished"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stores_what_is_in_flight(tmp_path: Path, number: signal.Signals) -> None:
+    log = tmp_path / "simulator.jsonl"
+    with simulator(log, "simulator.latency_s=0.5") as url:
+        process = start("generate", *at(url), "samples=3", *QUIET, cwd=tmp_path)
+        deadline = time.monotonic() + 20
+        while (not log.exists() or len(read_log(log)) < 40) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=20)
+        assert process.returncode == 128 + number, errors
+        assert errors.strip().splitlines() == [
+            f"vpref: Interrupted by {number.name}; give the same command again to go on from here."
+        ]
+        asked = len(read_log(log))
+        stored = sum(len(path.read_bytes().splitlines()) for path in tmp_path.glob("outputs/store/calls/*.jsonl"))
+        assert stored == asked
+        run("generate", *at(url), "samples=3", *QUIET, cwd=tmp_path)
+        assert len({entry["digest"] for entry in read_log(log)}) <= len(read_log(log))
+    (status,) = (
+        status
+        for path in sorted((tmp_path / "outputs/generate").glob("*/status.json"))
+        if (status := json.loads(path.read_text()))["state"] == "interrupted"
+    )
+    assert number.name in status["error"]
+
+
+def test_two_processes_on_one_store_share_their_calls(tmp_path: Path) -> None:
+    log = tmp_path / "simulator.jsonl"
+    with simulator(log, "simulator.latency_s=0.05") as url:
+        both = [start("generate", *at(url), "samples=2", *QUIET, cwd=tmp_path) for _ in range(2)]
+        outs = []
+        for process in both:
+            out, errors = process.communicate(timeout=60)
+            assert process.returncode == 0, errors
+            outs.append(tmp_path / run_folder(out))
+    assert exported(outs[0]) == exported(outs[1])
+    sent = [json.loads((folder / "manifest.json").read_text())["summary"]["calls"]["sent"] for folder in outs]
+    assert sum(sent) == len(read_log(log))
+    stored = sum(len(path.read_bytes().splitlines()) for path in tmp_path.glob("outputs/store/calls/*.jsonl"))
+    assert stored == len(read_log(log)), "no request was sent by both"
+
+
+def test_a_depth_study_asks_no_more_than_its_deepest_run_and_the_answers_that_differ(tmp_path: Path) -> None:
+    log = tmp_path / "simulator.jsonl"
+    issues = "simulator.issues={multiple_correct_choices: 0.5}"
+    with simulator(log, issues) as url:
+        run("generate", *at(url), "pipeline.max_revisions=4", *QUIET, f"store.root={tmp_path}/deep", cwd=tmp_path)
+        deepest = {(entry["role"], entry["digest"]) for entry in read_log(log)}
+        log.unlink()
+        run("generate", "-m", *at(url), "pipeline.max_revisions=0,1,2,4", *QUIET, cwd=tmp_path)
+        study = read_log(log)
+    more = {(entry["role"], entry["digest"]) for entry in study} - deepest
+    assert {role for role, _ in more} == {"responder"}
+    assert len(study) == len({entry["digest"] for entry in study}), "nothing is asked twice"

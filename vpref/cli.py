@@ -1,0 +1,147 @@
+"""The command `vpref`: picks the verb, and turns every failure into one sentence and an exit code.
+
+Loads nothing heavy itself: `vpref --help` costs an interpreter's start.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import signal
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from vpref import __version__
+from vpref.errors import ConfigError, Ended, VprefError
+from vpref.redaction import redact
+
+VERBS = {
+    "generate": "images in, benchmark items out: generator -> reviewer -> revisor -> responder",
+    "evaluate": "items in, one model's responses and accuracy out",
+    "report": "tables over evaluation runs: vpref report outputs/evaluate/*",
+    "demo": "all of it on shipped photos against the built-in simulator; no key, no GPU",
+    "simulate": "the simulator alone: an OpenAI-compatible server that makes things up",
+    "resume": "go on with an interrupted run in its own folder: vpref resume outputs/generate/TIME",
+}
+
+HELP = f"""vpref {__version__}: a benchmark of dynamic human preferences for vision language models.
+
+usage: vpref VERB [key=value ...] [group=option ...]
+
+{chr(10).join(f"  {verb:10}{what}" for verb, what in VERBS.items())}
+
+A first run, without a key:       vpref demo
+On your photos, with a key:       vpref generate data.root=my_photos model@pipeline.model=gpt-5-mini
+A model's accuracy on them:       vpref evaluate dataset=outputs/generate/TIME model@evaluated=gpt-4.1
+A sweep (one run a value):        vpref generate -m pipeline.max_revisions=0,1,2,4
+Before you spend:                 preview=3 shows three items in full, dry_run=true estimates the cost
+
+vpref VERB --help shows every setting and option. Runs are kept in outputs/VERB/TIME/, and nothing that
+was answered once is asked for again: give the same command to go on after an interruption.
+"""
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command line; always ends in sys.exit: 0 done, 1 failed, 2 a mistake in what was given,
+    128 + n ended by signal n."""
+    given = sys.argv[1:] if arguments is None else arguments
+    sys.exit(_run(given))
+
+
+def _run(given: list[str]) -> int:
+    if not given or given[0] in ("-h", "--help", "help"):
+        print(HELP, end="")
+        return 0
+    if given[0] in ("-V", "--version", "version"):
+        print(__version__)
+        return 0
+    try:
+        verb, rest = _verb(given)
+        _start(verb, rest)
+    except KeyboardInterrupt as stop:
+        _complain(str(stop) or "Interrupted; give the same command again to go on from here.")
+        return 128 + signal.SIGINT
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # `vpref ... | head` is no failure
+        return 0
+    except Ended as end:
+        _complain(str(end.error))
+        return end.error.exit_code
+    except VprefError as error:
+        _complain(str(error))
+        return error.exit_code
+    except Exception as error:
+        from vpref.runs.mistakes import config_mistake
+
+        sentence = config_mistake(error)
+        if sentence is None and isinstance(error, OSError) and error.filename:
+            sentence = f"Cannot use {error.filename} ({error.strerror or error})."
+        if sentence is None:
+            raise
+        _complain(sentence)
+        return 2
+    return 0
+
+
+def _verb(given: list[str]) -> tuple[str, list[str]]:
+    verb, rest = given[0], given[1:]
+    if verb not in VERBS:
+        near = difflib.get_close_matches(verb, VERBS, n=1)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        raise ConfigError(f"There is no verb {verb!r}; choose from {', '.join(VERBS)}.{hint}")
+    if "--help" in rest or "-h" in rest:
+        from vpref.runs.manual import manual
+
+        print(manual(verb), end="")
+        raise SystemExit(0)
+    if verb == "resume":
+        return _resumed(rest)
+    if verb == "report":
+        return verb, _positional_runs(rest)
+    return verb, [_quoted_numbers(one) for one in rest]
+
+
+def _quoted_numbers(override: str) -> str:
+    """`category=0` as Hydra wants it: an option of a group must be a text."""
+    name, _, value = override.partition("=")
+    if name != "category":
+        return override
+    return f"{name}=" + re.sub(r"\b(\d+)\b", r"'\1'", value)
+
+
+def _positional_runs(rest: list[str]) -> list[str]:
+    """`report A B` means `report runs=[A,B]`; quoted, since a path may hold what Hydra's grammar takes for its own."""
+    runs = [one for one in rest if not one.startswith("-") and "=" not in one]
+    others = [one for one in rest if one not in runs]
+    quoted = ",".join('"' + run.replace("\\", "\\\\").replace('"', '\\"') + '"' for run in runs)
+    return [*others, f"runs=[{quoted}]"] if runs else rest
+
+
+def _resumed(rest: list[str]) -> tuple[str, list[str]]:
+    from vpref.runs.folder import read_json
+
+    if not rest:
+        raise ConfigError("Resume which run? Give its folder: vpref resume outputs/generate/TIME")
+    folder = Path(rest[0])
+    manifest = read_json(folder / "manifest.json")
+    if manifest.get("verb") not in VERBS or not isinstance(manifest.get("command"), list):
+        raise ConfigError(f"{folder / 'manifest.json'} is no manifest of ours.")
+    return manifest["verb"], [*manifest["command"], *rest[1:], f"hydra.run.dir={_quoted(folder)}"]
+
+
+def _quoted(path: Path) -> str:
+    return "'" + str(path).replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _start(verb: str, rest: list[str]) -> None:
+    os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # errors reach us instead of being printed and lost
+    sys.argv = [f"vpref {verb}", *rest]
+    from vpref.runs import mains
+
+    getattr(mains, verb)()
+
+
+def _complain(sentence: str) -> None:
+    print(f"vpref: {redact(' '.join(sentence.split()))}", file=sys.stderr, flush=True)

@@ -1,0 +1,80 @@
+"""What a run has done so far, in numbers. Knows nothing of how they are shown."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+
+from vpref.domain import ModelReply
+
+
+@dataclass
+class Meter:
+    """Counts of one run. `total` items are expected (None while unknown); `outcomes` are finished ones by
+    outcome; `sent`, `replayed` and `shared` are replies by where they came from: the server, the store, or an
+    equal request already in flight. `usd` and `tokens` are of sent ones alone: what this run has paid."""
+
+    total: int | None = None
+    outcomes: Counter[str] = field(default_factory=Counter)
+    sent: int = 0
+    replayed: int = 0
+    shared: int = 0
+    in_flight: int = 0
+    failures: Counter[str] = field(default_factory=Counter)
+    troubles: list[Counter[str]] = field(default_factory=list)
+    usd: float = 0.0
+    usd_saved: float = 0.0
+    tokens: Counter[str] = field(default_factory=Counter)
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def done(self) -> int:
+        return self.outcomes.total()
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.started
+
+    def count_done(self, outcome: str) -> None:
+        self.outcomes[outcome] += 1
+
+    def count_sent(self, reply: ModelReply) -> None:
+        self.sent += 1
+        self.usd += reply.usd
+        usage = reply.usage
+        self.tokens["input"] += usage.input
+        self.tokens["cached"] += usage.cached
+        self.tokens["output"] += usage.output
+        self.tokens["reasoning"] += usage.reasoning
+
+    def count_replayed(self, reply: ModelReply) -> None:
+        self.replayed += 1
+        self.usd_saved += reply.usd
+
+    def seconds_left(self) -> float | None:
+        """At the rate so far; None until an item is done or where the total is unknown."""
+        if not self.done or self.total is None:
+            return None
+        return self.seconds / self.done * (self.total - self.done)
+
+    def faults(self) -> dict[str, int]:
+        """Transport faults by kind, retried ones included, and requests that failed for good."""
+        merged: Counter[str] = sum(self.troubles, Counter())
+        statuses = sum(count for kind, count in merged.items() if kind.startswith("http_"))
+        retried = merged.pop("retried", 0)
+        if retried > statuses:  # the SDK's hooks see no connection that broke or stalled, only the retry after it
+            merged["connection_or_timeout"] += retried - statuses
+        return dict(sorted(merged.items())) | {f"failed: {kind}": n for kind, n in sorted(self.failures.items())}
+
+    def summary(self) -> dict[str, object]:
+        """All of it, for the run's records and dashboards."""
+        return {
+            "items": dict(sorted(self.outcomes.items())),
+            "calls": {"sent": self.sent, "replayed": self.replayed, "shared": self.shared},
+            "tokens": dict(self.tokens),
+            "usd": round(self.usd, 6),
+            "usd_saved_by_replay": round(self.usd_saved, 6),
+            "seconds": round(self.seconds, 3),
+            "faults": self.faults(),
+        }

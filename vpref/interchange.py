@@ -1,0 +1,102 @@
+"""The reference implementation's JSON (SPEC 1), so that items go to and come from its users.
+
+Knows nothing of runs: records in, plain values out.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from vpref.domain import Accepted, Draft, Failed, Outcome, Review, Role, Slot
+
+_NAMESPACE = uuid.UUID("6f1d7b0c-3f4e-5b5e-9a41-1f0d4d6a8f52")
+
+
+class Attributed(Protocol):
+    """What an attribution needs of an image's record."""
+
+    @property
+    def source(self) -> str: ...
+    @property
+    def attribution(self) -> str | None: ...
+    @property
+    def licence(self) -> str | None: ...
+    @property
+    def url(self) -> str | None: ...
+
+
+def export(outcomes: Iterable[Outcome], sources: Mapping[str, str]) -> dict[str, list[dict[str, Any]]]:
+    """Drafts, revision sessions and items in the reference implementation's forms. `sources` names the file
+    of each image digest. Only accepted items are items; the drafts and sessions of the others are kept."""
+    exported: dict[str, list[dict[str, Any]]] = {"drafts": [], "sessions": [], "items": []}
+    for outcome in outcomes:
+        head = _head(outcome, sources)
+        first = outcome.rounds[0].draft if outcome.rounds else _only_draft(outcome)
+        if first is None:
+            continue
+        exported["drafts"].append({"metadata": {"timestamp": None} | head, "prompt": _prompt(first)})
+        if isinstance(outcome, Failed):
+            continue
+        exported["sessions"].append(head | {"original_prompt": _prompt(first), "revised_prompts": _revisions(outcome)})
+        if isinstance(outcome, Accepted):
+            item = outcome.item
+            exported["items"].append(head | {"prompt": _prompt(item), "answer": item.truth or item.answer})
+    return exported
+
+
+def reference_uuid(slot: Slot) -> str:
+    """The same id for the same slot in every run."""
+    return str(uuid.uuid5(_NAMESPACE, slot.key))
+
+
+def write_attribution(path: Path, images: Iterable[Attributed]) -> None:
+    """Who made the images and under which licence, for everybody the folder is passed on to."""
+    lines = ["# Images", "", "Normalised by vpref (turned upright, RGB, at most a set size, no metadata).", ""]
+    for image in images:
+        about = [image.attribution or "origin and licence not known to vpref", image.licence, image.url]
+        lines.append(f"- `{image.source}`: " + ", ".join(part for part in about if part))
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _head(outcome: Outcome, sources: Mapping[str, str]) -> dict[str, Any]:
+    slot = outcome.slot
+    model = next((call.model for call in outcome.calls if call.role is Role.GENERATOR), "")
+    name = sources.get(slot.image, slot.image)
+    return {"img": name, "model": model, "category": int(slot.category), "uuid": reference_uuid(slot)}
+
+
+def _only_draft(outcome: Outcome) -> Draft | None:
+    if isinstance(outcome, Failed):
+        return outcome.draft
+    texts = tuple(outcome.item.choices["abcd"[outcome.order.index(letter)]] for letter in "abcd")
+    return Draft(
+        scene=outcome.item.scene,
+        preference=outcome.item.preference,
+        question=outcome.item.question,
+        choices=type(outcome.item.choices).of(texts),
+    )
+
+
+def _prompt(draft: Draft) -> dict[str, Any]:
+    return draft.model_dump(include={"scene", "preference", "question", "choices"})
+
+
+def _revisions(outcome: Outcome) -> list[dict[str, Any]]:
+    """Every review with its fix; the last entry's fix is the responder's letter, and its issue "none" where the
+    item was accepted."""
+    entries = []
+    for one in outcome.rounds:
+        issue = {"analysis": one.review.analysis, "issue": one.review.issue or "none"}
+        if one.revision is None:
+            break
+        revision = {"proposed_fix": one.revision.proposed_fix, "revised_prompt": _prompt(one.revision.draft)}
+        entries.append({"issue": issue, "prompt_revision": revision})
+    if isinstance(outcome, Failed):
+        return entries
+    verdict = outcome.rounds[-1].review if outcome.rounds else Review(analysis="", issue=None)
+    issue = {"analysis": verdict.analysis, "issue": verdict.issue or "none"}
+    last = {"proposed_fix": outcome.item.answer, "revised_prompt": _prompt(outcome.item)}
+    return [*entries, {"issue": issue, "prompt_revision": last}]

@@ -1,0 +1,98 @@
+"""The text and images of every request, from templates in the `.md` files beside this one.
+
+Pure: it fills named fields and orders parts. It refuses to know how a request is sent or its reply is read.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from string import Template
+from typing import Protocol
+
+from vpref.domain import LETTERS, Category, Choices, Draft, Message, Picture, ReplyForm, Review
+from vpref.issues import Issue, allowed_issues, issue_named
+from vpref.settings import MessageOrder
+
+
+class Shown(Protocol):
+    """What a draft and an item have in common: the text that a model or person reads."""
+
+    @property
+    def scene(self) -> str: ...
+    @property
+    def preference(self) -> str: ...
+    @property
+    def question(self) -> str: ...
+    @property
+    def choices(self) -> Choices: ...
+
+
+@cache
+def _template(name: str) -> Template:
+    return Template(files(__name__).joinpath(f"{name}.md").read_text(encoding="utf-8").rstrip("\n"))
+
+
+def fill(name: str, /, **fields: str) -> str:
+    """The template with its `$fields` filled. A field's own text is never looked at for more fields."""
+    return _template(name).substitute(fields)
+
+
+def item_block(shown: Shown) -> str:
+    """An item or draft as models read it, one field a line."""
+    lines = [f"Scene: {shown.scene}", f"Preference: {shown.preference}", f"Question: {shown.question}"]
+    lines += [f"{letter}) {text}" for letter, text in zip(LETTERS, shown.choices.texts, strict=True)]
+    return "\n".join(lines)
+
+
+def generator(picture: Picture, category: Category, order: MessageOrder) -> tuple[Message, ...]:
+    """Ask for a draft of one category (SPEC 2.1)."""
+    return _messages(fill("generator", category=fill(f"category_{category:d}")), "Here is the image.", picture, order)
+
+
+def reviewer(picture: Picture, category: Category, draft: Draft, order: MessageOrder) -> tuple[Message, ...]:
+    """Ask for the one issue of a draft, among those of its category (SPEC 2.2)."""
+    issues = "\n".join(f"- {issue.name}: {issue.meaning}" for issue in allowed_issues(category))
+    return _messages(fill("reviewer", issues=issues), "The draft:\n\n" + item_block(draft), picture, order)
+
+
+def revisor(
+    picture: Picture, category: Category, draft: Draft, review: Review, order: MessageOrder
+) -> tuple[Message, ...]:
+    """Ask for a mended draft, given the review and its issue's suggested fix (SPEC 2.3)."""
+    issue: Issue = issue_named(review.issue or "")
+    case = (
+        f"Issue: {issue.name} ({issue.meaning})\nReviewer's analysis: {review.analysis}\nSuggested fix: {issue.fix}"
+        f"\n\nThe draft:\n\n{item_block(draft)}"
+    )
+    return _messages(fill("revisor", category=fill(f"category_{category:d}")), case, picture, order)
+
+
+def responder(picture: Picture, draft: Draft, order: MessageOrder) -> tuple[Message, ...]:
+    """Ask for the letter of the right choice (SPEC 2.4)."""
+    return _messages(fill("responder"), item_block(draft), picture, order)
+
+
+def evaluated(picture: Picture, shown: Shown) -> tuple[Message, ...]:
+    """An item as the evaluated model meets it: one turn, no system text, the image first."""
+    return (Message("user", (picture, fill("evaluated", item=item_block(shown)))),)
+
+
+def again(messages: tuple[Message, ...], problem: str) -> tuple[Message, ...]:
+    """The same request once more, its last turn ending in what was wrong with the earlier reply."""
+    *earlier, last = messages
+    return (*earlier, Message(last.speaker, (*last.parts, fill("again", problem=problem))))
+
+
+def with_schema(messages: tuple[Message, ...], form: ReplyForm) -> tuple[Message, ...]:
+    """The schema told in words, for servers that cannot enforce one."""
+    *earlier, last = messages
+    told = fill("schema", name=form.name, schema=json.dumps(form.schema, ensure_ascii=False))
+    return (*earlier, Message(last.speaker, (*last.parts, told)))
+
+
+def _messages(role: str, case: str, picture: Picture, order: MessageOrder) -> tuple[Message, ...]:
+    if order is MessageOrder.instructions_first:
+        return (Message("system", (role,)), Message("user", (case, picture)))
+    return (Message("system", (fill("preamble"),)), Message("user", (picture, role, case)))

@@ -1,0 +1,17 @@
+"""Tables from records. They read records alone, and every number in them leads back to some."""
+
+from vpref.reports.accuracy import Evaluation, accuracy_summary, accuracy_tables, evaluation_rows
+from vpref.reports.generation import GenerationCounts, generation_rows, generation_tables
+from vpref.reports.table import Table, write_tables
+
+__all__ = [
+    "Evaluation",
+    "GenerationCounts",
+    "Table",
+    "accuracy_summary",
+    "accuracy_tables",
+    "evaluation_rows",
+    "generation_rows",
+    "generation_tables",
+    "write_tables",
+]

@@ -1,0 +1,150 @@
+"""Tables over generated items: what became of them, and what the reviews found. Records in, tables out."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from vpref.domain import Accepted, Category, Failed, Outcome, Unresolved, Variant, is_simulated
+from vpref.issues import ISSUES
+from vpref.reports.table import SIMULATED_NOTE, Table
+
+
+@dataclass
+class GenerationCounts:
+    """Sums over outcomes, added one by one, so that a run of any size is counted in flat memory."""
+
+    outcomes: Counter[tuple[Variant, Category, str]] = field(default_factory=Counter)
+    revisions: Counter[tuple[Variant, Category]] = field(default_factory=Counter)
+    usd: defaultdict[tuple[Variant, Category], float] = field(default_factory=lambda: defaultdict(float))
+    issues: Counter[tuple[int, str]] = field(default_factory=Counter)
+    reviews: Counter[int] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
+    asked_again: Counter[str] = field(default_factory=Counter)
+    simulated: bool = False
+
+    def add(self, outcome: Outcome) -> None:
+        place = outcome.slot.variant, outcome.slot.category
+        self.outcomes[(*place, outcome.outcome)] += 1
+        self.revisions[place] += sum(one.revision is not None for one in outcome.rounds)
+        self.usd[place] += sum(call.usd for call in outcome.calls)
+        for depth, one in enumerate(outcome.rounds):
+            self.reviews[depth] += 1
+            self.issues[depth, one.review.issue or "none"] += 1
+        if isinstance(outcome, Failed):
+            self.failures[outcome.kind] += 1
+        for call in outcome.calls:
+            self.simulated = self.simulated or is_simulated(call.server)
+            if call.problem is not None:
+                self.asked_again[call.problem.split(":", 1)[0]] += 1
+
+    def summary(self) -> dict[str, Any]:
+        """Nested counts for the manifest and dashboards."""
+        return {
+            "issues": {
+                f"review_{depth}": {name: n for (at, name), n in sorted(self.issues.items()) if at == depth}
+                for depth in sorted(self.reviews)
+            },
+            "failures": dict(sorted(self.failures.items())),
+            "asked_again": dict(sorted(self.asked_again.items())),
+        }
+
+
+def generation_tables(counts: GenerationCounts) -> list[Table]:
+    """Outcomes by category, and issues by review (the first reviews the generator's draft, the next the first
+    revision, and so on)."""
+    tables = [_outcome_table(counts)]
+    if counts.reviews:
+        tables.append(_issue_table(counts))
+    return tables
+
+
+def _notes(counts: GenerationCounts) -> tuple[str, ...]:
+    notes = [SIMULATED_NOTE] if counts.simulated else []
+    for title, found in (("Failed", counts.failures), ("Replies asked for again", counts.asked_again)):
+        if found:
+            notes.append(f"{title}: " + ", ".join(f"{kind} {count}" for kind, count in sorted(found.items())) + ".")
+    return tuple(notes)
+
+
+_FATES = ("accepted", "unresolved", "failed")
+
+
+def _outcome_table(counts: GenerationCounts) -> Table:
+    records = [_outcome_record(counts, *place) for place in sorted({key[:2] for key in counts.outcomes})]
+    rows = [(f"{one['variant']} {one['category']} {one['typicality']}, {one['dependence']}", one) for one in records]
+    total = {name: sum(one[name] for one in records) for name in ("items", *_FATES, "revisions", "usd")}
+    return Table(
+        name="generation",
+        title="Generated items",
+        columns=("Category", "Items", "Accepted", "Unresolved", "Failed", "Revisions per item", "Cost"),
+        heads=("Category", "Items", "Accepted", "Un-\nresolved", "Failed", "Revisions\nper item", "Cost"),
+        rows=tuple((name, *_outcome_cells(one)) for name, one in [*rows, ("all", total)]),
+        notes=_notes(counts),
+        records=tuple(records),
+    )
+
+
+def _outcome_record(counts: GenerationCounts, variant: Variant, category: Category) -> dict[str, Any]:
+    fates = {name: counts.outcomes[variant, category, name] for name in _FATES}
+    return {
+        "variant": variant.value,
+        "category": int(category),
+        "typicality": category.typicality.value,
+        "dependence": category.dependence.value,
+        "items": sum(fates.values()),
+        **fates,
+        "revisions": counts.revisions[variant, category],
+        "usd": round(counts.usd[variant, category], 6),
+    }
+
+
+def _outcome_cells(record: Mapping[str, Any]) -> tuple[str, ...]:
+    revisions = f"{record['revisions'] / record['items']:.2f}" if record["items"] else "–"
+    return (*(f"{record[name]:,}" for name in ("items", *_FATES)), revisions, f"${record['usd']:.4f}")
+
+
+def _issue_table(counts: GenerationCounts) -> Table:
+    names = [*(issue.name for issue in ISSUES), "none"]
+    depths = sorted(counts.reviews)
+    rows = [(name, *(f"{counts.issues[depth, name]:,}" for depth in depths)) for name in names]
+    return Table(
+        name="issues",
+        title="Issues by review",
+        columns=("Issue", *("First draft" if depth == 0 else f"Revision {depth}" for depth in depths)),
+        heads=("Issue", *("First\ndraft" if depth == 0 else f"Revi-\nsion {depth}" for depth in depths)),
+        rows=(*rows, ("reviews", *(f"{counts.reviews[depth]:,}" for depth in depths))),
+        records=tuple(
+            {"issue": name, "review": depth, "count": counts.issues[depth, name]} for name in names for depth in depths
+        ),
+    )
+
+
+def generation_rows(outcomes: Iterable[Outcome], sources: Mapping[str, str]) -> Iterator[dict[str, object]]:
+    """One flat row an item for dashboards; `image` is a digest."""
+    for outcome in outcomes:
+        slot = outcome.slot
+        row: dict[str, object] = {
+            "image": slot.image,
+            "source": sources.get(slot.image, ""),
+            "slot": slot.key,
+            "category": int(slot.category),
+            "variant": slot.variant.value,
+            "outcome": outcome.outcome,
+            "issues": " > ".join(one.review.issue or "none" for one in outcome.rounds),
+        }
+        shown = outcome.item if isinstance(outcome, Accepted | Unresolved) else outcome.draft
+        item = outcome.item if isinstance(outcome, Accepted | Unresolved) else None
+        row |= {
+            "item": item.id if item else "",
+            "scene": shown.scene if shown else "",
+            "preference": shown.preference if shown else "",
+            "question": shown.question if shown else "",
+            **{letter: shown.choices[letter] if shown else "" for letter in "abcd"},
+            "answer": (item.answer or "") if item else "",
+            "reason": outcome.reason if isinstance(outcome, Failed) else "",
+            "usd": sum(call.usd for call in outcome.calls),
+        }
+        yield row

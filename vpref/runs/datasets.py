@@ -1,0 +1,95 @@
+"""Reading what an earlier run generated. Every line is checked before the first request is sent."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from vpref.domain import OUTCOME, Failed, Item, Outcome, Unresolved, make_item
+from vpref.errors import ConfigError
+from vpref.images import Gallery
+
+_OURS = "give the folder of a `vpref generate` run, or its items.jsonl"
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Items on disk, with their images. Iterating reads them anew, so that memory stays flat."""
+
+    path: Path
+    gallery: Gallery
+    include_unresolved: bool
+    count: int = 0
+    digest: str = ""
+    simulated: bool = False
+
+    def __iter__(self) -> Iterator[Item]:
+        for outcome in _outcomes(self.path):
+            item = _usable(outcome, self.include_unresolved)
+            if item is not None:
+                yield item
+
+
+def open_dataset(given: str, include_unresolved: bool) -> Dataset:
+    """The dataset at a path. Raises ConfigError, in one sentence, where it is none of ours, was changed by
+    hand, lacks an image, or holds no item that can be asked."""
+    path = Path(given)
+    if path.is_dir():
+        path = path / "items.jsonl"
+    if not path.is_file():
+        raise ConfigError(f"There is no dataset at {given}; {_OURS}.")
+    dataset = Dataset(path, Gallery(path.parent / "images"), include_unresolved)
+    count, simulated, left_out = 0, False, 0
+    for outcome in _outcomes(path):
+        item = _usable(outcome, include_unresolved)
+        if item is None:
+            left_out += 1
+            continue
+        _check(item, dataset)
+        count += 1
+        simulated = simulated or any(call.server.startswith("simulator/") for call in outcome.calls)
+    if not count:
+        hint = "; include_unresolved=true takes unresolved ones too" if left_out else ""
+        raise ConfigError(f"{path} holds no item to ask ({left_out} failed or unresolved){hint}.")
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return Dataset(path, dataset.gallery, include_unresolved, count, digest, simulated)
+
+
+def read_outcomes(path: Path) -> Iterator[Outcome]:
+    """The records of a generate run's items.jsonl."""
+    return _outcomes(path)
+
+
+def _outcomes(path: Path) -> Iterator[Outcome]:
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                yield OUTCOME.validate_json(line)
+            except ValidationError as error:
+                first = error.errors(include_url=False)[0]
+                where = ".".join(str(part) for part in first["loc"])
+                raise ConfigError(
+                    f"{path}, line {number} is no item of ours ({where} {first['msg']}); {_OURS}."
+                ) from error
+
+
+def _usable(outcome: Outcome, include_unresolved: bool) -> Item | None:
+    if isinstance(outcome, Failed) or (isinstance(outcome, Unresolved) and not include_unresolved):
+        return None
+    return outcome.item
+
+
+def _check(item: Item, dataset: Dataset) -> None:
+    same = make_item(item.slot, item, shown=item.shown, answer=item.answer)
+    if same.id != item.id:
+        raise ConfigError(
+            f"Item {item.id} in {dataset.path} was changed after it was made (its text now gives {same.id}); votes and "
+            "responses would no longer be about what was seen. Restore the file, or generate anew."
+        )
+    if item.shown not in dataset.gallery:
+        raise ConfigError(f"The image {item.shown[:12]}… of item {item.id} is missing in {dataset.gallery.root}.")

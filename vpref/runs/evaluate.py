@@ -1,0 +1,83 @@
+"""`vpref evaluate`: items in, one model's responses and its accuracy out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from vpref import reports, tracking
+from vpref.domain import Response, Role, Step
+from vpref.driver.meter import Meter
+from vpref.evaluation import evaluate_item
+from vpref.runs import plan
+from vpref.runs.datasets import Dataset, open_dataset
+from vpref.runs.evaluations import read_evaluation
+from vpref.runs.folder import RunFolder
+from vpref.runs.preview import overheard
+from vpref.runs.session import Session, session
+from vpref.runs.terminal import say, show_tables, shown
+from vpref.settings import EvaluateSettings
+
+
+def evaluate(settings: EvaluateSettings, folder: RunFolder) -> None:
+    """Run the verb: every response on disk under `folder`, the tables printed."""
+    show_tables(respond(settings, folder))
+    if not settings.dry_run:
+        say(f"records: {shown(folder.path)}")
+
+
+def respond(settings: EvaluateSettings, folder: RunFolder) -> list[reports.Table]:
+    """All of the verb but its printing; the tables are written too. A dry run has none."""
+    dataset = open_dataset(settings.dataset, settings.include_unresolved)
+    with session(settings, {Role.EVALUATED: settings.evaluated}, dataset.gallery) as live:
+        if settings.dry_run:
+            say(plan.for_evaluation(settings, live, islice(dataset, settings.preview)))
+            return []
+        folder.note(
+            dataset={
+                "path": str(dataset.path.resolve()),
+                "sha256": dataset.digest,
+                "items": dataset.count,
+                "simulated": dataset.simulated,
+            },
+            servers={role.value: server for role, server in live.servers.items()},
+            evaluated=settings.evaluated.title,
+        )
+        with tracking.tracked(settings.tracking, folder.path, folder.config, job_type="evaluate") as tracker:
+            meter = _drive(settings, live, dataset, folder, tracker)
+            return _finish(folder, meter, dataset, tracker)
+
+
+def _drive(
+    settings: EvaluateSettings, live: Session, dataset: Dataset, folder: RunFolder, tracker: tracking.Tracker
+) -> Meter:
+    def jobs() -> Iterator[Step[Response]]:
+        for item in islice(dataset, settings.preview):
+            step = evaluate_item(item)
+            yield overheard(step, say, f"item {item.id}") if settings.preview else step
+
+    def emit(response: Response) -> None:
+        folder.record("responses", response)
+        tracker.progress(meter.summary, meter.done)
+
+    meter = Meter(total=min(dataset.count, settings.preview or dataset.count))
+    live.run(jobs(), name=_verdict, emit=emit, meter=meter)
+    return meter
+
+
+def _verdict(response: Response) -> str:
+    if response.letter is None:
+        return response.verdict
+    return "right" if response.correct else "wrong"
+
+
+def _finish(folder: RunFolder, meter: Meter, dataset: Dataset, tracker: tracking.Tracker) -> list[reports.Table]:
+    folder.close()
+    folder.note(summary=meter.summary())
+    evaluation = read_evaluation(folder.path)
+    tables = reports.accuracy_tables([evaluation])
+    reports.write_tables(tables, folder.path / "tables")
+    summary = meter.summary() | reports.accuracy_summary(evaluation)
+    folder.note(summary=summary)
+    tracker.finish(summary, tables, reports.evaluation_rows(dataset, evaluation.responses), dataset.gallery.root)
+    return tables

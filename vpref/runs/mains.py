@@ -1,0 +1,41 @@
+"""Hydra's entry for each verb. Importing this loads Hydra; a verb's own parts load when it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import hydra
+from omegaconf import DictConfig
+
+from vpref.runs import schema
+from vpref.runs.execute import execute
+
+schema.register()
+
+
+def _main(verb: str) -> Callable[[], Any]:
+    def task(config: DictConfig) -> None:
+        execute(verb, config, _body(verb))
+
+    task.__name__ = task.__qualname__ = verb  # launchers find the task by name in other processes
+    entry: Callable[[], Any] = hydra.main(config_path="pkg://vpref.conf", config_name=verb, version_base="1.3")(task)
+    return entry
+
+
+def _body(verb: str) -> Callable[[Any, Any], None]:
+    match verb:
+        case "generate":
+            from vpref.runs.generate import generate as body
+        case "evaluate":
+            from vpref.runs.evaluate import evaluate as body  # type: ignore[assignment]
+        case "report":
+            from vpref.runs.report import report as body  # type: ignore[assignment]
+        case "simulate":
+            from vpref.runs.simulate import simulate as body  # type: ignore[assignment]
+        case _:
+            from vpref.runs.demo import demo as body
+    return body
+
+
+generate, evaluate, report, simulate, demo = map(_main, ("generate", "evaluate", "report", "simulate", "demo"))

@@ -1,0 +1,128 @@
+"""`dry_run=true`: how many calls a run would make, and about what they cost, without sending any.
+
+The coroutines themselves are replayed against the store, so what is stored already is not counted. Prices
+come from the models' configs; tokens are estimated, and said to be.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from vpref.backends import client, wire
+from vpref.domain import Item, ModelRequest, Role, Slot, Step, Usage
+from vpref.evaluation import evaluate_item
+from vpref.pipeline import generate_item
+from vpref.runs.session import Session
+from vpref.settings import EvaluateSettings, GenerateSettings, ModelSettings, PipelineSettings
+from vpref.store import CallStore
+
+T = TypeVar("T")
+
+IMAGE_TOKENS = 800
+"""About what providers count for a photo of VGA size at high detail."""
+
+INPUT_TOKENS = {Role.GENERATOR: 450, Role.REVIEWER: 450, Role.REVISOR: 700, Role.RESPONDER: 200, Role.EVALUATED: 170}
+OUTPUT_TOKENS = {Role.GENERATOR: 170, Role.REVIEWER: 110, Role.REVISOR: 220, Role.RESPONDER: 8, Role.EVALUATED: 10}
+REASONING_TOKENS = 600
+"""A call of a model whose config asks for reasoning, at medium effort."""
+
+
+@dataclass
+class _Bounds:
+    """Calls by role, at least and at most."""
+
+    least: Counter[Role] = field(default_factory=Counter)
+    most: Counter[Role] = field(default_factory=Counter)
+    stored: int = 0
+
+
+def for_generation(settings: GenerateSettings, live: Session, slots: list[Slot]) -> str:
+    """The plan of a generate run, as text."""
+    steps = ((generate_item(slot, settings.pipeline), settings.pipeline) for slot in slots)
+    return _describe(len(slots), _bounds(steps, live), live.models)
+
+
+def for_evaluation(settings: EvaluateSettings, live: Session, items: Iterable[Item]) -> str:
+    """The plan of an evaluate run, as text."""
+    listed = list(items)
+    return _describe(len(listed), _bounds(((evaluate_item(item), None) for item in listed), live), live.models)
+
+
+def _bounds(steps: Iterable[tuple[Step[T], PipelineSettings | None]], live: Session) -> _Bounds:
+    bounds = _Bounds()
+    with CallStore(Path(live.settings.store.root)) as store:
+        for step, pipeline in steps:
+            stored, pending = _replay(step, live, store)
+            bounds.stored += sum(stored.values())
+            if pending is not None:
+                _add_rest(bounds, stored, pending, pipeline)
+    return bounds
+
+
+def _replay(step: Step[T], live: Session, store: CallStore) -> tuple[Counter[Role], Role | None]:
+    """How far the store takes an item: stored replies by role, and the role to be asked next (None: done)."""
+    seen: Counter[Role] = Counter()
+    try:
+        request = next(step)
+        while True:
+            data = store.get(_key(request, live))
+            if data is None:
+                step.close()
+                return seen, request.role
+            seen[request.role] += 1
+            request = step.send(client.decode_reply(data))
+    except StopIteration:
+        return seen, None
+
+
+def _key(request: ModelRequest, live: Session) -> str:
+    model = live.models[request.role]
+    server = live.servers.get(request.role, model.server)
+    return wire.prepare(request, model, server, live.gallery.encoding(model.image)).key
+
+
+def _add_rest(bounds: _Bounds, stored: Counter[Role], pending: Role, pipeline: PipelineSettings | None) -> None:
+    """What an item may still need. At least: no further issue, no malformed reply; at most: all of both."""
+    if pipeline is None:
+        bounds.least[pending] += 1
+        bounds.most[pending] += 1
+        return
+    review = [Role.REVIEWER] if pipeline.review else []
+    rest = {
+        Role.GENERATOR: [Role.GENERATOR, *review, Role.RESPONDER],
+        Role.REVIEWER: [Role.REVIEWER, Role.RESPONDER],
+        Role.REVISOR: [Role.REVISOR, Role.REVIEWER, Role.RESPONDER],
+        Role.RESPONDER: [Role.RESPONDER],
+    }
+    bounds.least.update(rest[pending])
+    reviews = pipeline.max_revisions + 1 if pipeline.review else 0
+    whole = {Role.GENERATOR: 1, Role.REVIEWER: reviews, Role.REVISOR: max(0, reviews - 1), Role.RESPONDER: 1}
+    for role, times in whole.items():
+        bounds.most[role] += max(0, times * pipeline.attempts - stored[role])
+
+
+def _describe(items: int, bounds: _Bounds, models: dict[Role, ModelSettings] | object) -> str:
+    assert isinstance(models, dict)
+    low, high = (
+        sum(_usd(models[role], role) * n for role, n in calls.items()) for calls in (bounds.least, bounds.most)
+    )
+    roles = "".join(
+        f"\n  {role:10} {models[role].title:16} {bounds.least[role]:>8,} to {bounds.most[role]:,} calls"
+        for role in models
+    )
+    return (
+        f"dry run: {items:,} items; {bounds.stored:,} replies are stored already; still to be sent: "
+        f"{bounds.least.total():,} to {bounds.most.total():,} calls, about ${low:,.2f} to ${high:,.2f}.{roles}\n"
+        f"At least: every draft accepted at first sight; at most: every revision and re-ask used. The cost assumes "
+        f"{IMAGE_TOKENS} tokens an image and typical text lengths. Nothing was sent."
+    )
+
+
+def _usd(model: ModelSettings, role: Role) -> float:
+    reasoning = REASONING_TOKENS if any("reasoning" in name for name in model.params) else 0
+    usage = Usage(input=INPUT_TOKENS[role] + IMAGE_TOKENS, output=OUTPUT_TOKENS[role] + reasoning)
+    return client.cost(model, usage)

@@ -1,0 +1,24 @@
+"""`vpref report RUNS...`: tables over evaluation runs, from their records alone."""
+
+from __future__ import annotations
+
+import os
+
+from vpref import reports
+from vpref.errors import ConfigError
+from vpref.runs.evaluations import find_evaluations, read_evaluation
+from vpref.runs.folder import RunFolder
+from vpref.runs.terminal import say, show_tables, shown
+from vpref.settings import ReportSettings
+
+
+def report(settings: ReportSettings, folder: RunFolder) -> None:
+    """Run the verb: print the tables and write them as Markdown, CSV and JSON."""
+    if not settings.runs:
+        raise ConfigError("Which runs? Give folders of evaluate runs: vpref report outputs/evaluate/*")
+    paths = find_evaluations(settings.runs)
+    tables = reports.accuracy_tables([read_evaluation(path) for path in paths])
+    written = reports.write_tables(tables, folder.path / "tables")
+    folder.note(runs=[os.path.relpath(path) for path in paths])
+    show_tables(tables)
+    say("tables: " + ", ".join(shown(path) for path in written))

@@ -1,0 +1,65 @@
+"""Where OmegaConf ends: the schemas that YAML is checked against, and composed configs made into settings."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any, TypeVar
+
+from hydra.core.config_store import ConfigStore
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
+
+from vpref.errors import ConfigError
+from vpref.settings import EvaluateSettings, GenerateSettings, ReportSettings, SimulateSettings
+
+S = TypeVar("S")
+
+SCHEMAS: dict[str, type] = {
+    "generate": GenerateSettings,
+    "evaluate": EvaluateSettings,
+    "report": ReportSettings,
+    "simulate": SimulateSettings,
+    "demo": GenerateSettings,
+}
+
+
+def register() -> None:
+    """Tell Hydra the schemas and the resolver that folder names use. Calling it again changes nothing."""
+    store = ConfigStore.instance()
+    for name, schema in SCHEMAS.items():
+        store.store(group="schema", name=name, node=schema, package="_global_", provider="vpref")
+    OmegaConf.register_new_resolver("vpref.slug", slug, replace=True)
+
+
+def slug(text: str, longest: int = 60) -> str:
+    """A name for a folder out of any overrides: no separator survives, and two texts never share a name."""
+    text = str(text)
+    plain = re.sub(r"[^A-Za-z0-9._=-]+", "-", text).strip("-") or "default"
+    if plain == text and len(plain) <= longest:
+        return plain
+    return f"{plain[:longest]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+def typed(config: DictConfig, schema: type[S]) -> S:
+    """The settings object of a composed config.
+
+    Raises ConfigError naming the key where a mandatory value is missing or a value does not fit.
+    """
+    missing = sorted(OmegaConf.missing_keys(config))
+    if missing:
+        raise ConfigError(f"Nothing is given for {', '.join(missing)}; set it on the command line: {missing[0]}=VALUE.")
+    try:
+        value: Any = OmegaConf.to_object(config)
+    except MissingMandatoryValue as error:
+        raise ConfigError(f"A mandatory value is missing: {error.full_key}.") from error
+    except OmegaConfBaseException as error:
+        raise ConfigError(f"{error.full_key or 'The config'} does not fit: {str(error).splitlines()[0]}.") from error
+    assert isinstance(value, schema)
+    return value
+
+
+def plain(config: DictConfig) -> dict[str, Any]:
+    """The composed config as plain values, for the manifest."""
+    value: Any = OmegaConf.to_container(config, resolve=True, enum_to_str=True)
+    return {str(key): item for key, item in value.items()}

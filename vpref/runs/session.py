@@ -1,0 +1,132 @@
+"""Wiring: from settings to backends, store and driver, and one run of jobs through them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from vpref.backends import client
+from vpref.domain import Role, Step
+from vpref.driver.meter import Meter
+from vpref.driver.online import Driver
+from vpref.driver.progress import ProgressView
+from vpref.errors import ConfigError
+from vpref.images import Gallery
+from vpref.settings import ModelSettings, RunSettings, Serve, api_key
+from vpref.store import CallStore
+
+T = TypeVar("T")
+
+
+@dataclass
+class Session:
+    """The models of a run, checked and reachable. `servers` says by role who answers."""
+
+    settings: RunSettings
+    models: Mapping[Role, ModelSettings]
+    gallery: Gallery
+    base_urls: Mapping[str, str] = field(default_factory=dict)
+    servers: dict[Role, str] = field(default_factory=dict)
+
+    def backend(self, model: ModelSettings) -> client.Backend:
+        """A client of one model; made inside the event loop that uses it."""
+        images = client.Images(
+            data_url=lambda digest: self.gallery.data_url(digest, model.image),
+            encoding=self.gallery.encoding(model.image),
+        )
+        base_url = self.base_urls.get(model.serve.value, model.base_url)
+        return client.Backend(model, base_url=base_url, key=api_key(model), images=images)
+
+    def backends(self) -> dict[Role, client.Backend]:
+        """One backend a role; roles played by equal models share it, and so its bound on requests at once."""
+        made: list[client.Backend] = []
+        by_role: dict[Role, client.Backend] = {}
+        for role, model in self.models.items():
+            backend = next((one for one in made if one.model == model), None)
+            if backend is None:
+                backend = self.backend(model)
+                backend.server = self.servers.get(role, model.server)
+                made.append(backend)
+            by_role[role] = backend
+        return by_role
+
+    def probe(self) -> None:
+        """Ask each server once who it is. Raises ConfigError before anything else is sent."""
+        asyncio.run(self._probe())
+
+    async def _probe(self) -> None:
+        by_role = self.backends()
+        distinct = {id(backend): backend for backend in by_role.values()}
+        try:
+            found = await asyncio.gather(*(backend.probe() for backend in distinct.values()))
+        finally:
+            for backend in distinct.values():
+                await backend.close()
+        identity = dict(zip(distinct, found, strict=True))
+        self.servers |= {role: identity[id(backend)] for role, backend in by_role.items()}
+
+    def run(
+        self, jobs: Iterable[Step[T]], *, name: Callable[[T], str], emit: Callable[[T], None], meter: Meter
+    ) -> None:
+        """Drive the jobs to their end; `emit` gets the results in order, `name` says what each is counted as."""
+        asyncio.run(self._run(jobs, name, emit, meter))
+
+    async def _run(
+        self, jobs: Iterable[Step[T]], name: Callable[[T], str], emit: Callable[[T], None], meter: Meter
+    ) -> None:
+        by_role, settings = self.backends(), self.settings.driver
+        distinct = {id(backend): backend for backend in by_role.values()}.values()
+        meter.troubles = [backend.troubles for backend in distinct]
+        with (
+            CallStore(Path(self.settings.store.root)) as store,
+            ProgressView(meter, self.settings.verb, settings.progress, settings.every_s) as view,
+        ):
+            driver = Driver(
+                by_role,
+                store,
+                meter,
+                encode=client.encode_reply,
+                decode=client.decode_reply,
+                drain_s=settings.drain_s,
+            )
+            try:
+                await driver.run(jobs, done=lambda result: meter.count_done(name(result)), emit=emit, ticker=view.tick)
+            finally:
+                for backend in distinct:
+                    await backend.close()
+
+
+@contextlib.contextmanager
+def session(settings: RunSettings, models: Mapping[Role, ModelSettings], gallery: Gallery) -> Iterator[Session]:
+    """A session with its keys and addresses checked, the simulator running where a model wants it, and every
+    server asked who it is (unless `dry_run`). Raises ConfigError before any request of the run is sent."""
+    for model in models.values():
+        _check(model)
+    with contextlib.ExitStack() as stack:
+        made = Session(settings, models, gallery)
+        if any(model.serve is Serve.simulator for model in models.values()):
+            from vpref.simulator import profile_digest, running
+
+            if settings.dry_run:
+                digest = f"simulator/{profile_digest(settings.simulator)}"
+                made.servers |= {role: digest for role, model in models.items() if model.serve is Serve.simulator}
+            else:
+                made.base_urls = {Serve.simulator.value: stack.enter_context(running(settings.simulator))}
+        if not settings.dry_run:
+            made.probe()
+        yield made
+
+
+def _check(model: ModelSettings) -> None:
+    api_key(model)
+    if model.base_url is not None:
+        parts = urlsplit(model.base_url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ConfigError(
+                f"base_url {model.base_url!r} of model {model.name!r} is no address like http://host:8000/v1."
+            )
