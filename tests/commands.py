@@ -76,7 +76,7 @@ def at(base_url: str, *, api: str = "chat") -> list[str]:
         f"pipeline.model.base_url={base_url}",
         "pipeline.model.name=simulator",
         f"pipeline.model.api={api}",
-        "pipeline.model.limits.timeout_s=3",
+        "pipeline.model.limits.timeout_s=1.5",
     ]
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,3 +26,14 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         assert path.read_text(encoding="utf-8") == text
 
     return check
+
+
+@pytest.fixture
+def own_logging() -> Iterator[None]:
+    """Hydra configures the process's logging; a test that runs it in this process gets its own."""
+    root, handlers, level, argv = logging.getLogger(), list(logging.getLogger().handlers), logging.root.level, sys.argv
+    yield
+    for handler in set(root.handlers) - set(handlers):
+        handler.close()
+    root.handlers[:], sys.argv = handlers, argv
+    root.setLevel(level)

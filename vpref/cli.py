@@ -77,7 +77,7 @@ def _run(given: list[str]) -> int:
 
         sentence = config_mistake(error)
         if sentence is None and isinstance(error, OSError) and error.filename:
-            sentence = f"Cannot use {error.filename} ({error.strerror or error})."
+            sentence = f"Cannot use {error.filename} ({error.strerror or error}); runs are kept below outputs=DIR."
         if sentence is None:
             raise
         _complain(sentence)

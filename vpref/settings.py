@@ -85,6 +85,7 @@ class LimitSettings:
 
 
 RESERVED_PARAMS = frozenset({"model", "messages", "input", "instructions", "stream", "n", "response_format", "text"})
+SECRET_PARAMS = frozenset({"api_key", "authorization", "headers", "extra_headers"})
 
 
 @dataclass
@@ -112,6 +113,12 @@ class ModelSettings:
     def __post_init__(self) -> None:
         taken = sorted(RESERVED_PARAMS.intersection(self.params))
         _require(not taken, f"params of model {self.name!r} may not hold {', '.join(taken)}: vpref sets these itself.")
+        secret = sorted(SECRET_PARAMS.intersection(self.params))
+        _require(not secret, f"params may not hold {', '.join(secret)}: keys belong in the environment (api_key_env).")
+        _require(
+            "@" not in (self.base_url or ""),
+            f"base_url of model {self.name!r} may not hold a user or password: it would be recorded with every run.",
+        )
         _require(
             self.server.split("/")[0] != "simulator" or self.serve is Serve.simulator,
             f"server: simulator is kept for the built-in simulator; give model {self.name!r} another server name.",

@@ -8,11 +8,11 @@ about items, stores and progress.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from vpref.backends import wire
 from vpref.domain import ModelReply, ModelRequest, Usage
@@ -23,6 +23,8 @@ from vpref.settings import ModelSettings
 if TYPE_CHECKING:
     import httpx2
     import openai
+
+log = logging.getLogger(__name__)
 
 _POLICY = frozenset({"content_policy_violation", "content_filter", "moderation_blocked"})
 
@@ -113,7 +115,7 @@ class Backend:
             raise ConfigError(f"{where} answers with HTTP {error.status_code}: {self._said(error)}.") from error
         except openai.APIConnectionError as error:
             raise ConfigError(
-                f"No answer from {_without_password(where)} for model {self.model.name!r} ({_cause(error)}); start the "
+                f"No answer from {where} for model {self.model.name!r} ({_cause(error)}); start the "
                 "server, or check base_url in the model's config."
             ) from error
         return self._identity(response, where)
@@ -170,6 +172,7 @@ class Backend:
     async def _count_status(self, response: httpx2.Response) -> None:
         if response.status_code >= 400:
             self.troubles[f"http_{response.status_code}"] += 1
+            log.info("model %s: HTTP %d", self.model.name, response.status_code)
 
 
 def cost(model: ModelSettings, usage: Usage) -> float:
@@ -195,9 +198,4 @@ def _same_model(name: str, listed: str) -> bool:
 
 def _cause(error: BaseException) -> str:
     cause = error.__cause__ or error
-    return " ".join(str(cause).split())[:200] or type(cause).__name__
-
-
-def _without_password(url: str) -> str:
-    parts = urlsplit(url)
-    return url if parts.password is None else url.replace(f":{parts.password}@", ":***@")
+    return " ".join(str(cause).replace(" ssl:default", "").split())[:200] or type(cause).__name__

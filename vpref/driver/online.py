@@ -8,6 +8,7 @@ are the same bytes each time. Refuses to know what is asked, what a reply means,
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,6 +18,8 @@ from typing import Any, Generic, Protocol, TypeVar
 from vpref.domain import ModelReply, ModelRequest, Role, Step
 from vpref.driver.meter import Meter
 from vpref.errors import CallFailed, Interrupted, RunStopped
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 C = TypeVar("C", bound="Keyed")
@@ -211,6 +214,7 @@ class Driver(Generic[C]):
             reply = await lane.backend.send(call)
         except CallFailed as failure:
             self._meter.failures[failure.kind] += 1
+            log.warning("a request failed for good, %s: %s", failure.kind, failure)
             lane.failed_in_a_row += 1
             if lane.failed_in_a_row >= GIVE_UP_AFTER:
                 raise RunStopped(

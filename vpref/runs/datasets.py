@@ -53,8 +53,10 @@ def open_dataset(given: str, include_unresolved: bool) -> Dataset:
         count += 1
         simulated = simulated or any(call.server.startswith("simulator/") for call in outcome.calls)
     if not count:
-        hint = "; include_unresolved=true takes unresolved ones too" if left_out else ""
-        raise ConfigError(f"{path} holds no item to ask ({left_out} failed or unresolved){hint}.")
+        if not left_out:
+            raise ConfigError(f"{path} is empty; {_OURS}.")
+        hint = "include_unresolved=true takes unresolved ones too"
+        raise ConfigError(f"{path} holds no item to ask, {left_out} failed or unresolved ones alone; {hint}.")
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return Dataset(path, dataset.gallery, include_unresolved, count, digest, simulated)

@@ -71,6 +71,8 @@ def _unreadable(text: str) -> str | None:
 
 
 def _unknown_key(key: str, owner: object) -> str:
+    if owner is dict:
+        return f"Nothing is called {key!r} yet; with a plus you add it: +{key}=VALUE."
     known = [one.name for one in fields(owner)] if isinstance(owner, type) and is_dataclass(owner) else []
     return f"There is no setting {key!r}; {_nearest(key.rpartition('.')[2], known)}"
 

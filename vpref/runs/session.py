@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -105,6 +106,7 @@ class Session:
 def session(settings: RunSettings, models: Mapping[Role, ModelSettings], gallery: Gallery) -> Iterator[Session]:
     """A session with its keys and addresses checked, the simulator running where a model wants it, and every
     server asked who it is (unless `dry_run`). Raises ConfigError before any request of the run is sent."""
+    _check_store(Path(settings.store.root))
     for model in models.values():
         _check(model)
     with contextlib.ExitStack() as stack:
@@ -120,6 +122,16 @@ def session(settings: RunSettings, models: Mapping[Role, ModelSettings], gallery
         if not settings.dry_run:
             made.probe()
         yield made
+
+
+def _check_store(root: Path) -> None:
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        writable = os.access(root, os.W_OK | os.X_OK)
+    except OSError:
+        writable = False
+    if not writable:
+        raise ConfigError(f"The call store cannot be kept in {root}, no folder that can be written; set store.root.")
 
 
 def _check(model: ModelSettings) -> None:
