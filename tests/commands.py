@@ -32,7 +32,7 @@ def start(*arguments: str, cwd: Path, **more: str) -> subprocess.Popen[str]:
     )
 
 
-def run(*arguments: str, cwd: Path, code: int = 0, **more: str) -> tuple[str, str]:
+def run(*arguments: str, cwd: Path, code: int = 0, **more: Any) -> tuple[str, str]:
     """Run to the end and return what was printed; the exit code must be as said."""
     process = start(*arguments, cwd=cwd, **more)
     out, errors = process.communicate(timeout=120)
@@ -40,7 +40,7 @@ def run(*arguments: str, cwd: Path, code: int = 0, **more: str) -> tuple[str, st
     return out, errors
 
 
-def complaint(*arguments: str, cwd: Path, code: int = 2, **more: str) -> str:
+def complaint(*arguments: str, cwd: Path, code: int = 2, **more: Any) -> str:
     """The one sentence of a command that cannot be done, and no traceback."""
     _, errors = run(*arguments, cwd=cwd, code=code, **more)
     lines = errors.splitlines()

@@ -141,7 +141,8 @@ def tracked(settings: TrackingSettings, folder: Path, config: Mapping[str, Any],
 def _start(settings: TrackingSettings, folder: Path, config: Mapping[str, Any], job_type: str) -> wandb.Run:
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
     os.environ.setdefault("WANDB_SILENT", "true")  # as a setting alone it does not keep advertisements quiet
-    os.environ["WANDB_DATA_DIR"] = str((folder / "wandb-data").resolve())  # staged files beside the run
+    os.environ["WANDB_DATA_DIR"] = str((folder / "wandb-data").resolve())  # staged files beside the run,
+    os.environ["WANDB_CACHE_DIR"] = str((folder / "wandb-data/cache").resolve())  # and nothing in the home folder
     import wandb
 
     sweep = folder.parent.name if (folder.parent / "multirun.yaml").exists() else None

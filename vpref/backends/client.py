@@ -138,9 +138,12 @@ class Backend:
 
     def _refusal_or_raise(self, error: openai.OpenAIError) -> ModelReply:
         """A request that the provider's policy turns down is a refusal, thus a reply; all else is raised."""
+        import httpx2
         import openai
 
-        if isinstance(error, openai.APITimeoutError):
+        # The SDK reports a connection that broke while connecting or waiting as a timeout of connecting.
+        timed_out = isinstance(error, openai.APITimeoutError) and not isinstance(error.__cause__, httpx2.ConnectTimeout)
+        if timed_out:
             raise CallFailed("timeout", f"no reply within {self.model.limits.timeout_s:g} s") from error
         if isinstance(error, openai.APIConnectionError):
             raise CallFailed("connection", f"the connection failed: {_cause(error)}") from error

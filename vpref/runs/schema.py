@@ -35,7 +35,7 @@ def register() -> None:
 def slug(text: str, longest: int = 60) -> str:
     """A name for a folder out of any overrides: no separator survives, and two texts never share a name."""
     text = str(text)
-    plain = re.sub(r"[^A-Za-z0-9._=-]+", "-", text).strip("-") or "default"
+    plain = re.sub(r"[^A-Za-z0-9._=-]+", "-", text).strip("-.") or "default"
     if plain == text and len(plain) <= longest:
         return plain
     return f"{plain[:longest]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
