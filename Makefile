@@ -9,7 +9,7 @@ demo: $(VENV)/demo.stamp  ## the main job on shipped photos against the simulato
 	$(BIN)/vpref demo
 
 test: check  ## every check and test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 check: $(VENV)/dev.stamp
 	$(BIN)/ruff check .

@@ -6,6 +6,7 @@ import json
 import random
 import signal
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import QUIET, at, read_log, run, run_folder, simulator, start
+from tests.commands import QUIET, at, environment, read_log, run, run_folder, simulator, start
 from vpref.domain import OUTCOME, Failed, Outcome
 from vpref.pipeline import shuffle_choices
 
@@ -112,7 +113,7 @@ def test_a_killed_run_is_resumed_in_its_own_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stores_what_is_in_flight(tmp_path: Path, number: signal.Signals) -> None:
     log = tmp_path / "simulator.jsonl"
-    with simulator(log, "simulator.latency_s=0.5") as url:
+    with simulator(log, "simulator.latency_s=0.2") as url:
         process = start("generate", *at(url), "samples=3", *QUIET, cwd=tmp_path)
         until(lambda: stored_replies(tmp_path / "outputs/store") > 10, process)
         process.send_signal(number)
@@ -132,6 +133,8 @@ def test_a_signal_stores_what_is_in_flight(tmp_path: Path, number: signal.Signal
         if (status := json.loads(path.read_text()))["state"] == "interrupted"
     )
     assert number.name in status["error"]
+    logs = [path.read_text() for path in (tmp_path / "outputs/generate").glob("*/generate.log")]
+    assert not any("never retrieved" in text for text in logs)
 
 
 def test_two_processes_on_one_store_share_their_calls(tmp_path: Path) -> None:
@@ -161,3 +164,27 @@ def test_a_depth_study_asks_no_more_than_its_deepest_run_and_the_answers_that_di
     more = {(entry["role"], entry["digest"]) for entry in study} - deepest
     assert {role for role, _ in more} == {"responder"}
     assert len(study) == len({entry["digest"] for entry in study}), "nothing is asked twice"
+
+
+def test_a_full_disk_stops_the_run_and_tears_no_record(tmp_path: Path) -> None:
+    sim = ["model@pipeline.model=simulator", *QUIET]
+    run("generate", *sim, "dry_run=true", cwd=tmp_path)  # the images are there now; only replies are written below
+    full = [sys.executable, "-c", FULL, "generate", *sim]
+    done = subprocess.run(full, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1, done.stderr
+    assert "Make room and give the same command again" in done.stderr
+    assert "Traceback" not in done.stderr
+    for path in tmp_path.rglob("*.jsonl"):
+        assert path.read_bytes()[-1:] in (b"", b"\n"), path
+        assert all(json.loads(line) for line in path.read_text().splitlines())
+    kept = stored_replies(tmp_path / "outputs/store")
+    assert kept > 0
+    out, _ = run("generate", *sim, cwd=tmp_path)
+    assert (
+        json.loads((tmp_path / run_folder(out) / "manifest.json").read_text())["summary"]["calls"]["replayed"] >= kept
+    )
+
+
+FULL = (
+    "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)); from vpref.cli import main; main()"
+)

@@ -41,7 +41,7 @@ def table(folder: Path, name: str) -> dict[str, Any]:
 
 def test_a_runs_config_metrics_and_items_are_mirrored(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    out, errors = run("generate", *SIM, cwd=tmp_path, **THEIRS | {"HOME": str(home)})
+    out, errors = run("generate", *SIM, "data.first=2", cwd=tmp_path, **THEIRS | {"HOME": str(home)})
     assert "wandb" not in (out + errors).lower(), "no advertisements"
     folder = tmp_path / run_folder(out)
     records = [json.loads(line) for line in (folder / "items.jsonl").read_text().splitlines()]
@@ -52,8 +52,8 @@ def test_a_runs_config_metrics_and_items_are_mirrored(tmp_path: Path) -> None:
     assert read["summary"]["items/accepted"] == accepted
     assert read["summary"]["usd"] > 0
     items = table(folder, "generations")
-    assert len(items["data"]) == len(records) == 24
-    assert items["pictures"] == 6
+    assert len(items["data"]) == len(records) == 8
+    assert items["pictures"] == 2
     row = dict(zip(items["columns"], items["data"][0], strict=True))
     assert row["item"] == records[0]["item"]["id"]
     assert row["answer"] == records[0]["item"]["answer"]

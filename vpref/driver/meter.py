@@ -21,6 +21,7 @@ class Meter:
     replayed: int = 0
     shared: int = 0
     in_flight: int = 0
+    stopping: bool = False
     failures: Counter[str] = field(default_factory=Counter)
     troubles: list[Counter[str]] = field(default_factory=list)
     usd: float = 0.0

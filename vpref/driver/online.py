@@ -111,16 +111,16 @@ class Driver(Generic[C]):
             everything: asyncio.Future[Any] = asyncio.gather(*workers)
             stopping: asyncio.Future[Any] = asyncio.ensure_future(self._stopping.wait())
             await asyncio.wait({everything, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            everything.cancel()
-            stopping.cancel()
+            for task in (*workers, stopping, clock):
+                task.cancel()
             await self._drain()
-            clock.cancel()
+            ended = await asyncio.gather(*workers, everything, stopping, clock, return_exceptions=True)
             self._store.sync()
-        for error in await asyncio.gather(*workers, return_exceptions=True):
-            if isinstance(error, Exception) and not isinstance(error, RunStopped):
-                raise error
+        for error in ended:
             if isinstance(error, RunStopped):
                 self._halt(error)
+            elif isinstance(error, Exception):
+                raise error
         if self._stop is not None:
             raise self._stop
 
@@ -235,6 +235,7 @@ class Driver(Generic[C]):
 
     def _halt(self, stop: RunStopped) -> None:
         self._stop = self._stop or stop
+        self._meter.stopping = True
         self._stopping.set()
 
     def _interrupt(self, number: int) -> None:

@@ -71,7 +71,9 @@ class ProgressView:
         if meter.seconds > 0.5 and meter.done:
             facts.append(("rate", f"{meter.done / meter.seconds:.1f} items/s"))
         left = meter.seconds_left()
-        if left is not None and meter.done != meter.total:
+        if meter.stopping and meter.in_flight:
+            facts.append(("stopping", f"waiting for {meter.in_flight} in flight; Ctrl-C again leaves at once"))
+        elif left is not None and meter.done != meter.total:
             facts.append(("left", _duration(left)))
         faults = ", ".join(f"{kind} x{count}" for kind, count in meter.faults().items())
         return facts + ([("faults", faults)] if faults else [])
