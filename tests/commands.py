@@ -17,7 +17,8 @@ QUIET = ["tracking=none", "driver.progress=none"]
 
 def environment(**more: str) -> dict[str, str]:
     """This environment without anybody's keys and W&B settings."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("WANDB") and not k.endswith(("_KEY", "_TOKEN"))}
+    left_out = ("WANDB", "PYTHONDONTWRITEBYTECODE")  # compiling vpref anew at every start would take half the time
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(left_out) and not k.endswith(("_KEY", "_TOKEN"))}
     return kept | {"PYTHONWARNINGS": "error", "PYTHONPATH": str(ROOT), "COLUMNS": "120"} | more
 
 

@@ -206,6 +206,34 @@ class Draft(Record):
     choices: Choices
 
 
+class Detection(Record):
+    """An object found in an image: what it is called and where, in pixels of the normalised image, (x0, y0) the
+    upper left corner and (x1, y1) the lower right one. `confidence` is the detector's, None for annotations."""
+
+    name: str
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+    confidence: float | None = None
+
+
+class Box(Detection):
+    """A detection that is shown, under a letter A to E. `name` is what it is called after the mapping revision."""
+
+    letter: str
+
+
+Removal: TypeAlias = Literal["person", "duplicate_class", "too_large", "contains_others", "beyond_limit", "unnamed"]
+
+
+class RemovedBox(Record):
+    """A detection that is not shown, and why."""
+
+    box: Detection
+    reason: Removal
+
+
 class Item(Draft):
     """One question of the benchmark: an image, a preference, a question, four choices.
 
@@ -216,6 +244,7 @@ class Item(Draft):
     id: str
     slot: Slot
     shown: str
+    boxes: tuple[Box, ...] = ()
     answer: Letter | None = None
     truth: Letter | None = None
 

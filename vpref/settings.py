@@ -211,6 +211,52 @@ class DataSettings:
         _require(self.max_side >= self.min_side >= 1, "data.max_side must be at least data.min_side, and both above 0.")
 
 
+class BoxSource(Enum):
+    """Where boxes come from: a YOLO detector, Visual Genome's own objects, or a file in COCO's format."""
+
+    yolo = "yolo"
+    visual_genome = "visual_genome"
+    file = "file"
+
+
+class Duplicates(Enum):
+    """What several boxes of one class lead to: the image is discarded (the paper), or the class is dropped (the
+    reference code)."""
+
+    discard_image = "discard_image"
+    drop_class = "drop_class"
+
+
+@dataclass
+class DetectionSettings:
+    """Boxes for the `boxes` variant: how they are found, and which are kept.
+
+    `file` is a COCO-format JSON whose images are matched by file name (null: the boxes of the photos that ship
+    with vpref). `people` are class names never shown. A box larger than `max_share` of the image is removed, and
+    one that holds at least `contained` of the area of another box.
+    """
+
+    source: BoxSource = BoxSource.yolo
+    weights: str = "yolo26n.pt"
+    image_size: int = 640
+    confidence: float = 0.25
+    device: str | None = None
+    batch: int = 16
+    file: str | None = None
+    people: list[str] = field(default_factory=lambda: ["person"])
+    duplicates: Duplicates = Duplicates.discard_image
+    max_share: float = 0.5
+    contained: float = 0.9
+    max_boxes: int = 5
+
+    def __post_init__(self) -> None:
+        _require(0 < self.confidence < 1, f"detection.confidence is {self.confidence}; it must lie between 0 and 1.")
+        _require(0 < self.max_share <= 1, f"detection.max_share is {self.max_share}; it must be a share up to 1.")
+        _require(0 < self.contained <= 1, f"detection.contained is {self.contained}; it must be a share up to 1.")
+        _require(2 <= self.max_boxes <= 5, f"detection.max_boxes is {self.max_boxes}; it must be 2 to 5.")
+        _require(self.batch >= 1, f"detection.batch is {self.batch}; it must be at least 1.")
+
+
 # --- running ---------------------------------------------------------------------------------------------
 
 

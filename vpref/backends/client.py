@@ -8,7 +8,6 @@ about items, stores and progress.
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,8 +22,6 @@ from vpref.settings import ModelSettings
 if TYPE_CHECKING:
     import httpx2
     import openai
-
-log = logging.getLogger(__name__)
 
 _POLICY = frozenset({"content_policy_violation", "content_filter", "moderation_blocked"})
 
@@ -42,25 +39,26 @@ class Backend:
 
     def __init__(self, model: ModelSettings, *, base_url: str | None, key: str, images: Images) -> None:
         import httpx2
-        import openai
+
+        from vpref.backends.http import CountingClient, LeanOpenAI
 
         self.model = model
         self.server = model.server
         self.troubles: Counter[str] = Counter()
         self._images = images
-        self._path = wire.PATHS[model.api]
         self._raw = httpx2.Response
         concurrency = model.limits.concurrency
-        self._client = openai.AsyncOpenAI(
+        self._client = LeanOpenAI(
             api_key=key,
             base_url=base_url,
             max_retries=model.limits.retries,
             timeout=httpx2.Timeout(model.limits.timeout_s, connect=min(10.0, model.limits.timeout_s)),
-            http_client=openai.DefaultAioHttpClient(
-                limits=httpx2.Limits(max_connections=concurrency, max_keepalive_connections=concurrency),
-                event_hooks={"request": [self._count_retry], "response": [self._count_status]},
+            http_client=CountingClient(
+                self.troubles, limits=httpx2.Limits(max_connections=concurrency, max_keepalive_connections=concurrency)
             ),
         )
+
+        self._url = f"{self._client.base_url}".rstrip("/") + wire.PATHS[model.api]  # whole: a path is merged each time
 
     @property
     def concurrency(self) -> int:
@@ -80,7 +78,7 @@ class Backend:
         # A server may use the key to tell a retry from a new request; the simulator, two samples of one prompt.
         options: Any = {"headers": {"content-type": "application/json", "Idempotency-Key": call.key}}
         try:
-            response = await self._client.post(self._path, content=body, cast_to=self._raw, options=options)
+            response = await self._client.post(self._url, content=body, cast_to=self._raw, options=options)
         except openai.OpenAIError as error:
             return self._refusal_or_raise(error)
         return wire.read(response.content, self.model.api)
@@ -167,15 +165,6 @@ class Backend:
         body = error.body if isinstance(error.body, dict) else {}
         text = str(body.get("message") or error.response.text or error.message)
         return redact(" ".join(text.split())[:300]).rstrip(".")
-
-    async def _count_retry(self, request: httpx2.Request) -> None:
-        if request.headers.get("x-stainless-retry-count", "0") != "0":
-            self.troubles["retried"] += 1
-
-    async def _count_status(self, response: httpx2.Response) -> None:
-        if response.status_code >= 400:
-            self.troubles[f"http_{response.status_code}"] += 1
-            log.info("model %s: HTTP %d", self.model.name, response.status_code)
 
 
 def cost(model: ModelSettings, usage: Usage) -> float:

@@ -20,7 +20,7 @@ from vpref.settings import ImageSettings
 if TYPE_CHECKING:
     from vpref.images.normalising import Normalised
 
-_CACHE_BYTES = 48 * 2**20
+_CACHE_BYTES = 12 * 2**20  # an item's image is needed by its neighbours and hardly again
 _SENT_QUALITY = 90
 _TYPES = {".jpg": b"image/jpeg", ".png": b"image/png"}
 
