@@ -3,13 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check bench clean
+.PHONY: demo test test-boxes check bench clean
 
 demo: $(VENV)/demo.stamp  ## the main job on shipped photos against the simulator; no key, no GPU
 	$(BIN)/vpref demo
 
 test: check  ## every check and test
 	$(BIN)/python -m pytest -n auto
+
+test-boxes: $(VENV)-boxes/stamp  ## the detector itself; its environment holds torch, several gigabytes
+	$(VENV)-boxes/bin/python -m pytest tests/test_detection.py tests/test_boxes_run.py
 
 check: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
@@ -21,7 +24,7 @@ bench: $(VENV)/dev.stamp  ## the cost of the machinery, beside bare loops
 	$(BIN)/python benchmarks/overhead.py
 
 clean:
-	rm -rf $(VENV) build *.egg-info
+	rm -rf $(VENV) $(VENV)-boxes build *.egg-info
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "vpref needs Python 3.11 or newer; say which: make PYTHON=python3.12")'
@@ -34,3 +37,8 @@ $(VENV)/demo.stamp: $(BIN)/python pyproject.toml
 $(VENV)/dev.stamp: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,wandb]'
 	touch $@ $(VENV)/demo.stamp
+
+$(VENV)-boxes/stamp: pyproject.toml
+	$(PYTHON) -m venv $(VENV)-boxes
+	$(VENV)-boxes/bin/python -m pip install --quiet --disable-pip-version-check -e '.[boxes,dev]' openvino
+	touch $@

@@ -27,11 +27,12 @@ def transcript(messages: tuple[Message, ...]) -> str:
 @pytest.mark.parametrize("category", Category)
 def test_a_categorys_prompts(golden: Callable[[str, str], None], category: Category, order: MessageOrder) -> None:
     review = Review(analysis="Too plain.", issue="poor_preference_construction")
+    scene = prompts.Scene(PICTURE, category, order)
     sent = {
-        "generator": prompts.generator(PICTURE, category, order),
-        "reviewer": prompts.reviewer(PICTURE, category, DRAFT, order),
-        "revisor": prompts.revisor(PICTURE, category, DRAFT, review, order),
-        "responder": prompts.responder(PICTURE, DRAFT, order),
+        "generator": prompts.generator(scene),
+        "reviewer": prompts.reviewer(scene, DRAFT),
+        "revisor": prompts.revisor(scene, DRAFT, review),
+        "responder": prompts.responder(scene, DRAFT),
     }
     text = "\n".join(f"===== {role} =====\n\n{transcript(messages)}" for role, messages in sent.items())
     golden(f"prompts/category_{category:d}_{order.value}.txt", text)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import csv
+import gc
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from rich.console import Console
 
 from vpref.domain import Category, Response, Slot, Variant, Verdict
-from vpref.reports import Evaluation, Table, accuracy_tables, write_tables
+from vpref.reports import Evaluation, Table, accuracy_tables, comparison_tables, write_tables
 
 PAPER = json.loads((Path(__file__).parent / "golden" / "paper_tables.json").read_text(encoding="utf-8"))
 SHARED = Path(__file__).parents[2] / "shared" / "paper" / "tables.json"
@@ -23,7 +27,7 @@ PAPER_COLUMNS = ("Overall Accuracy", "Typical Preference Accuracy", "Atypical Pr
 def response(place: int, category: Category, variant: Variant, verdict: Verdict, right: bool) -> Response:
     slot = Slot(image=f"{place:064x}", variant=variant, category=category)
     letter = ("a" if right else "d") if verdict == "matched" else None
-    return Response(item=f"{place:016x}", slot=slot, expected="a", verdict=verdict, letter=letter)
+    return Response(item=f"{category:d}{place:015x}", slot=slot, expected="a", verdict=verdict, letter=letter)
 
 
 def answers(variant: Variant, first: Category, n: int, correct: int) -> list[Response]:
@@ -115,6 +119,7 @@ def test_failures_lower_coverage_and_not_accuracy() -> None:
     assert rows[0] == {
         "Model": "Qwen3-VL-32B-Instruct (simulated)",
         **dict(zip(PAPER_COLUMNS, ("60.0%", "60.0%", "–"), strict=True)),
+        "95 % interval": "20.0–100.0",
         "n": "8",
         "Coverage": "62.5%",
         "Unmatched": "0",
@@ -123,13 +128,40 @@ def test_failures_lower_coverage_and_not_accuracy() -> None:
     }
     assert (rows[1]["Overall Accuracy"], rows[1]["Unmatched"], rows[1]["Refused"]) == ("42.9%", "1", "1")
     assert table.notes == (
+        "95 % interval: bootstrap over images, whose items are not independent.",
+        "Within noise of chance: Qwen3-VL-32B-Instruct (simulated), a|model [bold].",
         "No response from Qwen3-VL-32B-Instruct (simulated) to 3 of 8 items: not scored.",
         "Simulated models: figures say nothing about real ones.",
     )
 
 
-def test_real_models_that_all_answered_need_no_notes() -> None:
-    assert all(table.notes == () for table in accuracy_tables(paper_evaluations()))
+def test_real_models_that_all_answered_need_no_notes_but_on_the_interval() -> None:
+    notes = {table.name: table.notes for table in accuracy_tables(paper_evaluations())}
+    method = ("95 % interval: bootstrap over images, whose items are not independent.",)
+    assert notes["table1_accuracy_boxes"] == notes["table2_accuracy_plain"] == method
+    assert notes["categories_boxes"] == notes["categories_plain"] == ()
+
+
+def test_where_images_say_nothing_wilson_s_interval_is_shown_and_named() -> None:
+    perfect = answers(Variant.PLAIN, Category.TYPICAL_LOW, 36, 36)
+    silent = [response(0, Category.TYPICAL_LOW, Variant.PLAIN, "failed", False)]
+    [table, _] = accuracy_tables([Evaluation("perfect", False, perfect), Evaluation("silent", False, silent)])
+    assert [row[4] for row in table.rows] == ["90.4–100.0", "–", "–"]
+    assert (
+        table.notes[0] == "95 % interval: Wilson's, as if items were independent, where images do not differ: perfect."
+    )
+    overall = table.records[0]["overall"]
+    assert overall["wilson"] == {"low": 90.4, "high": 100.0}
+    assert overall["clustered"] == {"low": None, "high": None}
+    assert overall["images"] == 36
+
+
+def test_both_intervals_are_in_the_records() -> None:
+    table = named(accuracy_tables(paper_evaluations()))["table2_accuracy_plain"]
+    overall = table.records[0]["overall"]
+    assert overall["wilson"] == {"low": 83.8, "high": 96.3}
+    assert table.rows[0][4] == "{low}–{high}".format(**overall["clustered"])
+    assert overall["images"] == 39
 
 
 def test_boxes_have_no_low_dependence() -> None:
@@ -159,13 +191,138 @@ def test_every_figure_can_be_made_again_from_the_records(name: str) -> None:
                 assert group["accuracy"] is None
 
 
+# --- models in pairs -------------------------------------------------------------------------------------
+
+
+def graded(images: list[str], *, first: int = 0) -> list[Response]:
+    """One image a text, one item a sign: `+` right, `-` wrong, `?` unmatched, `!` failed."""
+    kinds: dict[str, tuple[Verdict, bool]] = {
+        "+": ("matched", True),
+        "-": ("matched", False),
+        "?": ("unmatched", False),
+        "!": ("failed", False),
+    }
+    made: list[Response] = []
+    for image, signs in enumerate(images, first):
+        for place, sign in enumerate(signs):
+            slot = Slot(image=f"{image:064x}", category=Category.TYPICAL_LOW, sample=place)
+            verdict, right = kinds[sign]
+            letter = ("a" if right else "d") if verdict == "matched" else None
+            item = f"{image:08x}{place:08x}"
+            made.append(Response(item=item, slot=slot, expected="a", verdict=verdict, letter=letter))
+    return made
+
+
+def compared(*runs: list[Response]) -> Table:
+    [table] = comparison_tables(Evaluation(f"m{place}", False, run) for place, run in enumerate(runs))
+    return table
+
+
+def test_one_model_has_nothing_to_be_compared_with() -> None:
+    assert comparison_tables(paper_evaluations()[:1]) == []
+    assert list(named(comparison_tables(troubled_evaluations()))) == ["comparison_plain"]
+
+
+def test_every_pair_in_order_and_in_words() -> None:
+    tables = named(comparison_tables(paper_evaluations()))
+    assert list(tables) == ["comparison_boxes", "comparison_plain"]
+    table = tables["comparison_plain"]
+    models = list(PAPER["plain"]["rows"])
+    assert [row[0] for row in table.rows] == [f"{a} vs. {b}" for i, a in enumerate(models) for b in models[i + 1 :]]
+    rows = {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
+    close = rows["GPT-4.1 vs. GPT-5 mini"]
+    assert (close["Items shared"], close["Accuracy A"], close["Accuracy B"]) == ("76", "92.1", "94.7")
+    assert (close["Difference"], close["Only A right"], close["Only B right"]) == ("-2.6", "0", "2")
+    assert (close["p"], close["p (Holm)"], close["Verdict"]) == ("0.500", "1.000", "within\nnoise")
+    assert rows["GPT-4.1 vs. InstructBLIP-7B"]["Verdict"] == "A better"
+
+
+def test_failures_are_left_out_and_unmatched_is_wrong() -> None:
+    table = compared(graded(["++", "!+", "+?"]), graded(["+-", "++", "-!"]))
+    [record] = table.records
+    assert [record[name] for name in ("shared", "both", "only_a", "only_b", "neither")] == [4, 2, 2, 0, 0]
+    assert (record["accuracy_a"], record["accuracy_b"], record["difference"]) == (100.0, 50.0, 50.0)
+    assert (record["a"]["failed"], record["a"]["unmatched"], record["b"]["failed"]) == (1, 1, 1)
+    assert table.notes[-4:] == (
+        "Models share only some of the items they answered in 1 of 1 pairs.",
+        "No response from m0 to 1 of 6 items: not scored.",
+        "No response from m1 to 1 of 6 items: not scored.",
+        "Wrong for naming no choice: m0 1.",
+    )
+
+
+def test_without_shared_items_only_counts_are_compared_and_the_row_says_so() -> None:
+    table = compared(graded(["++++"] * 10), graded(["+---"] * 10, first=100), graded(["+---"] * 10))
+    rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    assert [row["Verdict"] for row in rows] == ["A better,\nunpaired", "A better", "within\nnoise,\nunpaired"]
+    assert (rows[0]["Items shared"], rows[0]["Only A right"], rows[0]["Only B right"]) == ("0", "–", "–")
+    assert table.records[0]["method"] == "unpaired"
+    assert any(note.startswith("Unpaired: no shared items") for note in table.notes)
+    assert rows[1]["95 % interval"] == "–"  # every image shows the same difference
+    assert any(note.startswith("No interval where") for note in table.notes)
+
+
+def test_a_model_without_any_answer_is_shown_and_not_judged() -> None:
+    table = compared(graded(["++", "+-"]), graded(["!!", "!!"]))
+    assert table.rows[0][1:] == ("0", *"––––––––", "no answers")
+    assert "No response from m1 to 4 of 4 items: not scored." in table.notes
+
+
+def test_items_of_one_image_alone_make_no_model_better() -> None:
+    """McNemar's test takes twelve items as twelve witnesses; they are of two images, which disagree."""
+    [record] = compared(graded(["+" * 10, "--"]), graded(["-" * 10, "++"])).records
+    assert record["p_holm"] < 0.05
+    assert record["interval"]["low"] < 0
+    assert record["verdict"] == "within noise"
+
+
+def test_many_pairs_are_corrected_for() -> None:
+    better, worse = graded(["+"] * 6 + ["-"] * 4), graded(["-"] * 10)
+    [alone] = compared(better, worse).records
+    assert (alone["p"], alone["verdict"]) == (0.03125, "A better")
+    among = compared(better, worse, graded(["+", *"-" * 9])).records
+    assert (among[0]["p"], among[0]["p_holm"], among[0]["verdict"]) == (0.03125, 0.09375, "within noise")
+
+
+@pytest.fixture(scope="module")
+def frozen_heap() -> Iterator[None]:
+    """statsmodels' Holm collects garbage at every call, which a heap of test objects makes slow."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("frozen_heap")
+@settings(deadline=None, max_examples=30)
+@given(
+    st.lists(st.tuples(st.text("+-?!", min_size=3, max_size=3), st.text("+-?!", min_size=3, max_size=3)), min_size=1),
+    st.randoms(use_true_random=False),
+)
+def test_comparing_ignores_order_and_swapping_turns_signs(images: list[tuple[str, str]], dice: Random) -> None:
+    a, b = graded([one for one, _ in images]), graded([other for _, other in images])
+    table = compared(a, b)
+    mixed = dice.sample(a, len(a)), dice.sample(b, len(b))
+    assert compared(*mixed).rows == table.rows
+    [here], [there] = table.records, compared(b, a).records
+    assert (here["only_a"], here["only_b"], here["p"]) == (there["only_b"], there["only_a"], there["p"])
+    if here["difference"] is not None:
+        assert here["difference"] == -there["difference"]
+        assert here["verdict"].translate(str.maketrans("AB", "BA")) == there["verdict"]
+    if here["interval"]["low"] is not None:
+        ends = here["interval"]
+        assert ends == {"low": -there["interval"]["high"], "high": -there["interval"]["low"]}
+        assert -100 <= ends["low"] <= here["difference"] <= ends["high"] <= 100
+
+
 # --- how it is shown and written -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["paper", "troubled"])
 def test_rendered_tables(kind: str, golden: Callable[[str, str], None]) -> None:
     evaluations = paper_evaluations() if kind == "paper" else troubled_evaluations()
-    for table in accuracy_tables(evaluations):
+    if kind == "troubled":
+        evaluations.append(Evaluation("another dataset's", False, graded(["++-", "+++", "-!-"], first=100)))
+    for table in accuracy_tables(evaluations) + comparison_tables(evaluations):
         golden(f"reports/{kind}/{table.name}.md", table.markdown())
         golden(f"reports/{kind}/{table.name}.csv", table.csv())
         golden(f"reports/{kind}/{table.name}.json", table.json())
@@ -174,11 +331,12 @@ def test_rendered_tables(kind: str, golden: Callable[[str, str], None]) -> None:
 
 
 def test_the_terminal_s_table_fits_80_columns_and_leaves_brackets_alone() -> None:
-    tables = accuracy_tables(paper_evaluations() + troubled_evaluations())
+    evaluations = paper_evaluations() + troubled_evaluations()
+    tables = accuracy_tables(evaluations) + comparison_tables(evaluations)
     for text in (shown(table, 80) for table in tables):
         assert max(map(len, text.splitlines())) <= 80
         assert "…" not in text
-        assert "Atypical" in text or "atypical" in text
+        assert "typical" in text or ("Holm's" in text and "within" in text)
     assert "[bold]" in shown(named(tables)["categories_plain"], 80)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vpref.domain import Category, Response, Slot, Variant, Verdict
-from vpref.scoring import GROUPS, Tally, by_group, percent, tally
+from vpref.scoring import GROUPS, Tally, by_group, percent, score, tally
 
 
 def response(
@@ -57,6 +57,12 @@ def test_refused_and_unmatched_are_wrong_and_a_failure_is_no_answer() -> None:
 def test_a_letter_beside_a_failure_is_not_scored() -> None:
     odd = response().model_copy(update={"verdict": "failed"})
     assert tally([odd]) == Tally(n=1, failed=1)
+    assert score(odd) is None
+
+
+def test_an_answer_is_right_or_wrong_and_a_failure_is_neither() -> None:
+    answers = [response(), response(right=False), response("unmatched"), response("refused"), response("failed")]
+    assert [score(one) for one in answers] == [True, False, False, False, None]
 
 
 def test_nothing_has_no_accuracy() -> None:
@@ -72,7 +78,7 @@ def test_the_groups_and_their_order() -> None:
 
 def test_every_boxes_item_counts_as_high_dependence() -> None:
     groups = by_group([response(variant=Variant.BOXES), response(), response(category=Category.ATYPICAL_HIGH)])
-    assert {name: group.n for name, group in groups.items()} == {
+    assert {name: len(group) for name, group in groups.items()} == {
         "overall": 3,
         "typical": 2,
         "atypical": 1,
@@ -87,7 +93,7 @@ def test_every_boxes_item_counts_as_high_dependence() -> None:
 
 @given(RESPONSES)
 def test_each_way_of_grouping_adds_up_to_the_whole(responses: list[Response]) -> None:
-    groups = by_group(iter(responses))
+    groups = {name: tally(group) for name, group in by_group(iter(responses)).items()}
     for parts in (list(GROUPS)[1:3], list(GROUPS)[3:5], list(GROUPS)[5:]):
         for field in Tally.__dataclass_fields__:
             assert sum(getattr(groups[part], field) for part in parts) == getattr(groups["overall"], field)

@@ -20,6 +20,7 @@ from vpref.redaction import redact
 
 VERBS = {
     "generate": "images in, benchmark items out: generator -> reviewer -> revisor -> responder",
+    "boxes": "images in, lettered boxes out: the first stage of variant=boxes, alone",
     "evaluate": "items in, one model's responses and accuracy out",
     "report": "tables over evaluation runs: vpref report outputs/evaluate/*",
     "demo": "all of it on shipped photos against the built-in simulator; no key, no GPU",

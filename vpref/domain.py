@@ -64,12 +64,14 @@ def reported_dependence(category: Category, variant: Variant) -> Dependence:
 
 
 class Role(StrEnum):
-    """Who is asked. The first four are the paper's pipeline; `evaluated` is the model under test."""
+    """Who is asked. The first four are the paper's pipeline; `mapper` names the boxes of the `boxes` variant;
+    `evaluated` is the model under test."""
 
     GENERATOR = "generator"
     REVIEWER = "reviewer"
     REVISOR = "revisor"
     RESPONDER = "responder"
+    MAPPER = "mapper"
     EVALUATED = "evaluated"
 
 
@@ -257,7 +259,15 @@ class Item(Draft):
         return self.slot.variant
 
 
-def make_item(slot: Slot, draft: Draft, *, shown: str, answer: Letter | None, truth: Letter | None = None) -> Item:
+def make_item(
+    slot: Slot,
+    draft: Draft,
+    *,
+    shown: str,
+    answer: Letter | None,
+    truth: Letter | None = None,
+    boxes: tuple[Box, ...] = (),
+) -> Item:
     """An item with its id: 16 hex digits over the slot and exactly what is shown, so that a changed item
     no longer matches old votes and responses (SPEC 1)."""
     seen = [slot.key, draft.scene, draft.preference, draft.question, *draft.choices.texts, shown]
@@ -266,6 +276,7 @@ def make_item(slot: Slot, draft: Draft, *, shown: str, answer: Letter | None, tr
         id=digest[:16],
         slot=slot,
         shown=shown,
+        boxes=boxes,
         answer=answer,
         truth=truth,
         scene=draft.scene,

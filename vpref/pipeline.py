@@ -6,21 +6,21 @@ logging or global randomness, so that replaying the same replies gives the same 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from random import Random
-from typing import TypeVar
 
 from vpref import prompts, replies
+from vpref.asking import ask
 from vpref.domain import (
     LETTERS,
     Accepted,
+    Box,
     Call,
     Choices,
     Draft,
     Failed,
     Letter,
-    ModelReply,
     ModelRequest,
     Outcome,
     Picture,
@@ -35,8 +35,7 @@ from vpref.domain import (
 from vpref.errors import CallFailed, MalformedReply
 from vpref.issues import non_actionable
 from vpref.settings import PipelineSettings
-
-T = TypeVar("T")
+from vpref.tags import with_letters
 
 
 @dataclass
@@ -48,16 +47,23 @@ class _History:
     calls: list[Call] = field(default_factory=list)
 
 
-def generate_item(slot: Slot, settings: PipelineSettings) -> Step[Outcome]:
+def generate_item(
+    slot: Slot, settings: PipelineSettings, *, boxes: tuple[Box, ...] = (), drawn: str | None = None
+) -> Step[Outcome]:
     """Draft, review, revise within `max_revisions`, answer. At most max_revisions + 1 reviews.
 
+    `boxes` are those of the `boxes` variant and `drawn` the digest of the image with them drawn on it: the
+    pipeline sees the original image and the boxes' names, the item shows the drawn one and their letters.
     Returns Accepted, Unresolved (an issue is left when the revisions are spent) or Failed (a role kept
     breaking its form for `attempts` replies, or a request got no reply).
     """
     history = _History()
+    toolbox = tuple(box.name for box in boxes)
+    scene = prompts.Scene(Picture(slot.image), slot.category, settings.message_order, toolbox)
     try:
-        draft = yield from _draft(slot, settings, history)
-        answer = yield from _answer(slot, draft, settings, history)
+        draft = yield from _draft(scene, slot.sample, settings, history)
+        respond = ModelRequest(Role.RESPONDER, prompts.responder(scene, draft), replies.answer_form())
+        answer = yield from ask(respond, replies.read_answer, settings.attempts, history.calls)
     except (MalformedReply, CallFailed) as problem:
         return Failed(
             slot=slot,
@@ -68,64 +74,36 @@ def generate_item(slot: Slot, settings: PipelineSettings) -> Step[Outcome]:
             reason=str(problem),
         )
     order, shuffled, moved = shuffle_choices(slot, draft.choices, answer)
-    item = make_item(slot, draft.model_copy(update={"choices": shuffled}), shown=slot.image, answer=moved)
+    final = with_letters(draft.model_copy(update={"choices": shuffled}), {box.name: box.letter for box in boxes})
+    item = make_item(slot, final, shown=drawn or slot.image, answer=moved, boxes=boxes)
     faulted = bool(history.rounds) and history.rounds[-1].review.issue is not None
     return (Unresolved if faulted else Accepted)(
         slot=slot, item=item, order=order, rounds=tuple(history.rounds), calls=tuple(history.calls)
     )
 
 
-def _draft(slot: Slot, settings: PipelineSettings, history: _History) -> Step[Draft]:
+def _draft(scene: prompts.Scene, sample: int, settings: PipelineSettings, history: _History) -> Step[Draft]:
     """Figure 2 from generator to the accepted draft."""
-    picture, order, category = Picture(slot.image), settings.message_order, slot.category
+    attempts, calls = settings.attempts, history.calls
 
-    first = ModelRequest(
-        Role.GENERATOR, prompts.generator(picture, category, order), replies.draft_form(), sample=slot.sample
+    generate = ModelRequest(Role.GENERATOR, prompts.generator(scene), replies.draft_form(), sample=sample)
+    draft = history.draft = yield from ask(
+        generate, lambda reply: replies.read_draft(reply, scene.toolbox), attempts, calls
     )
-    draft = history.draft = yield from _ask(first, replies.read_draft, settings, history)
     for revision in range(settings.max_revisions + 1 if settings.review else 0):
-        request = ModelRequest(
-            Role.REVIEWER, prompts.reviewer(picture, category, draft, order), replies.review_form(category)
-        )
-        review = yield from _ask(request, lambda reply: replies.read_review(reply, category), settings, history)
+        form = replies.review_form(scene.category)
+        request = ModelRequest(Role.REVIEWER, prompts.reviewer(scene, draft), form)
+        review = yield from ask(request, lambda reply: replies.read_review(reply, scene.category), attempts, calls)
         review = _code_review(review, draft)
         history.rounds.append(Round(draft=draft, review=review))
         if review.issue is None or revision == settings.max_revisions:
             break
-        request = ModelRequest(
-            Role.REVISOR, prompts.revisor(picture, category, draft, review, order), replies.revision_form()
-        )
-        mended = yield from _ask(request, replies.read_revision, settings, history)
+        revise = ModelRequest(Role.REVISOR, prompts.revisor(scene, draft, review), replies.revision_form())
+        read = partial(replies.read_revision, before=draft, toolbox=scene.toolbox)
+        mended = yield from ask(revise, read, attempts, calls)
         history.rounds[-1] = Round(draft=draft, review=review, revision=mended)
         draft = history.draft = mended.draft
     return draft
-
-
-def _answer(slot: Slot, draft: Draft, settings: PipelineSettings, history: _History) -> Step[Letter]:
-    messages = prompts.responder(Picture(slot.image), draft, settings.message_order)
-    request = ModelRequest(Role.RESPONDER, messages, replies.answer_form())
-    return (yield from _ask(request, replies.read_answer, settings, history))
-
-
-def _ask(
-    request: ModelRequest, read: Callable[[ModelReply], T], settings: PipelineSettings, history: _History
-) -> Step[T]:
-    """Yield the request until its reply can be read, at most `attempts` times; each time the model is told
-    what was wrong. Raises the last MalformedReply. A failed call passes through: its retries are not ours."""
-    messages, attempt = request.messages, 0
-    while True:
-        reply = yield replace(request, messages=messages, attempt=attempt)
-        try:
-            value = read(reply)
-        except MalformedReply as problem:
-            history.calls.append(Call.of(request.role, attempt, reply, f"{problem.kind}: {problem}"))
-            attempt += 1
-            if attempt == settings.attempts:
-                raise MalformedReply(problem.kind, f"{request.role}, {attempt} replies, the last: {problem}") from None
-            messages = prompts.again(request.messages, str(problem))
-        else:
-            history.calls.append(Call.of(request.role, attempt, reply))
-            return value
 
 
 def _code_review(review: Review, draft: Draft) -> Review:

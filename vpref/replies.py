@@ -8,6 +8,7 @@ of a letter), strict in the rest. Refuses to know who asks and what happens next
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, Literal, TypeVar
 
@@ -16,9 +17,13 @@ from pydantic import BaseModel, ValidationError, create_model
 from vpref.domain import LETTERS, Category, Choices, Draft, Letter, ModelReply, ReplyForm, Review, Revision
 from vpref.errors import MalformedReply
 from vpref.issues import allowed_issues
+from vpref.tags import check_kept, check_tags
 
 M = TypeVar("M", bound=BaseModel)
 
+
+MOST_WORDS = 4
+"""Of a box's name (SPEC 3.3)."""
 
 _OBJECT_TRIES = 64  # bounds the work on a reply that is nothing but braces
 
@@ -42,10 +47,23 @@ class _Revision(BaseModel):
 
 
 @cache
+def _naming(letters: tuple[str, ...]) -> type[BaseModel]:
+    names: dict[str, Any] = dict.fromkeys(letters, (str, ...))
+    fields: dict[str, Any] = {"analysis": (str, ...), "names": (create_model("names", **names), ...)}
+    return create_model("naming", **fields)
+
+
+@cache
 def _review(category: Category) -> type[BaseModel]:
     names = (*(issue.name for issue in allowed_issues(category)), "none")
     fields: dict[str, Any] = {"analysis": (str, ...), "issue": (Literal[names], ...)}
     return create_model("review", **fields)
+
+
+@cache
+def naming_form(letters: tuple[str, ...]) -> ReplyForm:
+    """The mapper's reply: a name for each of these letters."""
+    return _form("naming", _naming(letters))
 
 
 @cache
@@ -72,9 +90,12 @@ def answer_form() -> ReplyForm:
     return _form("answer", _Answer)
 
 
-def read_draft(reply: ModelReply) -> Draft:
-    """The draft in a generator's reply."""
-    return _draft(_read(reply, _Draft))
+def read_draft(reply: ModelReply, toolbox: Sequence[str] = ()) -> Draft:
+    """The draft in a generator's reply; with a toolbox, its tags are checked against it."""
+    draft = _draft(_read(reply, _Draft))
+    if toolbox:
+        check_tags(draft, toolbox)
+    return draft
 
 
 def read_review(reply: ModelReply, category: Category) -> Review:
@@ -83,10 +104,31 @@ def read_review(reply: ModelReply, category: Category) -> Review:
     return Review(analysis=_line(value["analysis"]), issue=None if value["issue"] == "none" else value["issue"])
 
 
-def read_revision(reply: ModelReply) -> Revision:
-    """The fix and the new draft in a revisor's reply."""
+def read_revision(reply: ModelReply, before: Draft, toolbox: Sequence[str] = ()) -> Revision:
+    """The fix and the new draft in a revisor's reply; with a toolbox, the tagged objects of the draft `before`
+    must all be kept."""
     value = _read(reply, _Revision)
-    return Revision(proposed_fix=_line(value.proposed_fix), draft=_draft(value.draft))
+    draft = _draft(value.draft)
+    if toolbox:
+        check_tags(draft, toolbox)
+        check_kept(before, draft)
+    return Revision(proposed_fix=_line(value.proposed_fix), draft=draft)
+
+
+def read_naming(reply: ModelReply, letters: tuple[str, ...]) -> tuple[str, dict[str, str]]:
+    """The analysis and the name of each letter in a mapper's reply: at most four words, no two alike, the empty
+    string for a box to be taken out."""
+    value = _read(reply, _naming(letters)).model_dump()
+    names = {letter: _line(name) for letter, name in value["names"].items()}
+    seen: dict[str, str] = {}
+    for letter, name in names.items():
+        if len(name.split()) > MOST_WORDS:
+            raise MalformedReply("bad_names", f"the name {name!r} of {letter} has more than {MOST_WORDS} words")
+        if "<" in name or ">" in name:
+            raise MalformedReply("bad_names", f"the name {name!r} of {letter} has angle brackets")
+        if name and seen.setdefault(name.casefold(), letter) != letter:
+            raise MalformedReply("bad_names", f"{seen[name.casefold()]} and {letter} have the same name {name!r}")
+    return _line(value["analysis"]), names
 
 
 def read_answer(reply: ModelReply) -> Letter:

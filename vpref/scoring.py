@@ -39,13 +39,19 @@ class Tally:
         return Fraction(self.responded, self.n) if self.n else None
 
 
+def score(response: Response) -> bool | None:
+    """Whether an answer is right; None for a failure, which is never scored. A letter counts only where the
+    verdict says that one was matched."""
+    return None if response.verdict == "failed" else response.verdict == "matched" and response.correct
+
+
 def tally(responses: Iterable[Response]) -> Tally:
-    """Counts the responses. A letter counts only where the verdict says that one was matched."""
+    """Counts the responses."""
     verdicts: Counter[str] = Counter()
     correct = 0
     for response in responses:
         verdicts[response.verdict] += 1
-        correct += response.verdict == "matched" and response.correct
+        correct += score(response) is True
     return Tally(
         n=verdicts.total(),
         responded=verdicts.total() - verdicts["failed"],
@@ -79,10 +85,10 @@ GROUPS: dict[str, Callable[[Response], bool]] = {
 """The groups that reports show, in their order, and which responses each holds."""
 
 
-def by_group(responses: Iterable[Response]) -> dict[str, Tally]:
-    """One tally for each of GROUPS, empty ones included."""
+def by_group(responses: Iterable[Response]) -> dict[str, list[Response]]:
+    """The responses of each of GROUPS, empty ones included."""
     kept = tuple(responses)
-    return {name: tally(filter(belongs, kept)) for name, belongs in GROUPS.items()}
+    return {name: list(filter(belongs, kept)) for name, belongs in GROUPS.items()}
 
 
 def percent(share: Fraction | None, digits: int = 1) -> str:

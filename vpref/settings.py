@@ -143,7 +143,8 @@ class MessageOrder(Enum):
 
 @dataclass
 class PipelineSettings:
-    """The loop generator -> reviewer -> (revisor -> reviewer)* -> responder and who plays each role.
+    """The loop generator -> reviewer -> (revisor -> reviewer)* -> responder and who plays each role; the mapper
+    names boxes before it.
 
     A role left null is played by `model`. `attempts` bounds how often a malformed reply is asked for.
     """
@@ -153,6 +154,7 @@ class PipelineSettings:
     reviewer: ModelSettings | None = None
     revisor: ModelSettings | None = None
     responder: ModelSettings | None = None
+    mapper: ModelSettings | None = None
     review: bool = True
     max_revisions: int = 4
     attempts: int = 3
@@ -169,6 +171,7 @@ class PipelineSettings:
             Role.REVIEWER: self.reviewer or self.model,
             Role.REVISOR: self.revisor or self.model,
             Role.RESPONDER: self.responder or self.model,
+            Role.MAPPER: self.mapper or self.model,
         }
 
 
@@ -367,12 +370,17 @@ class RunSettings:
         _require(self.preview is None or self.preview >= 1, "preview must be a number of items, at least 1, or null.")
 
 
+BOX_CATEGORIES = frozenset({0, 2})
+"""Of the `boxes` variant, where every item depends on the image (SPEC 1)."""
+
+
 @dataclass
 class GenerateSettings(RunSettings):
     """`vpref generate`: images in, items out."""
 
     data: DataSettings = field(default_factory=DataSettings)
     pipeline: PipelineSettings = field(default_factory=PipelineSettings)
+    detection: DetectionSettings = field(default_factory=DetectionSettings)
     variants: list[str] = field(default_factory=lambda: ["plain"])
     categories: list[int] = field(default_factory=lambda: [0, 1, 2, 3])
     samples: int = 1
@@ -384,7 +392,35 @@ class GenerateSettings(RunSettings):
             _require(number in allowed, f"category {number} is unknown; choose from 0, 1, 2, 3 or all.")
         for name in self.variants:
             _require(name in tuple(Variant), f"variant {name!r} is unknown; choose from {', '.join(Variant)}.")
+        _require(
+            self.variants != ["boxes"] or bool(BOX_CATEGORIES & set(self.categories)),
+            "The boxes variant has categories 0 and 2 alone; choose one of these, or category=all.",
+        )
         _require(self.samples >= 1, f"samples is {self.samples}; it must be at least 1.")
+
+
+    @property
+    def boxed(self) -> bool:
+        return Variant.BOXES in self.variants
+
+    def models(self) -> dict[Role, ModelSettings]:
+        """The model of each role that this run needs."""
+        roles = self.pipeline.roles()
+        return roles if self.boxed else {role: model for role, model in roles.items() if role is not Role.MAPPER}
+
+
+@dataclass
+class BoxesSettings(RunSettings):
+    """`vpref boxes`: images in, boxes drawn and named out, as `generate` does it for the `boxes` variant."""
+
+    data: DataSettings = field(default_factory=DataSettings)
+    detection: DetectionSettings = field(default_factory=DetectionSettings)
+    mapper: ModelSettings = field(default_factory=ModelSettings)
+    attempts: int = 3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require(self.attempts >= 1, f"attempts is {self.attempts}; it must be at least 1.")
 
 
 @dataclass

@@ -37,6 +37,11 @@ class Meter:
     def seconds(self) -> float:
         return time.monotonic() - self.started
 
+    def restart(self) -> None:
+        """Begin another stage of the run: its items are counted anew, calls and cost go on."""
+        self.outcomes.clear()
+        self.total, self.started = None, time.monotonic()
+
     def count_done(self, outcome: str) -> None:
         self.outcomes[outcome] += 1
 

@@ -6,6 +6,8 @@ Pure: it fills named fields and orders parts. It refuses to know how a request i
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from string import Template
@@ -46,32 +48,59 @@ def item_block(shown: Shown) -> str:
     return "\n".join(lines)
 
 
-def generator(picture: Picture, category: Category, order: MessageOrder) -> tuple[Message, ...]:
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What all prompts about one item share. `toolbox` holds the object names that choices must use, and is
+    empty in the `plain` variant."""
+
+    picture: Picture
+    category: Category
+    order: MessageOrder
+    toolbox: tuple[str, ...] = ()
+
+    @property
+    def terms(self) -> str:
+        """What the draft must be like."""
+        if not self.toolbox:
+            return fill(f"category_{self.category:d}")
+        return fill(f"boxes_{self.category:d}", objects=_listed(self.toolbox))
+
+    def noting_tags(self, text: str) -> str:
+        """A role's text, with what tags are where drafts have them."""
+        return f"{text}\n\n{fill('tagged', objects=_listed(self.toolbox))}" if self.toolbox else text
+
+
+def generator(scene: Scene) -> tuple[Message, ...]:
     """Ask for a draft of one category (SPEC 2.1)."""
-    return _messages(fill("generator", category=fill(f"category_{category:d}")), "Here is the image.", picture, order)
+    return _messages(fill("generator", category=scene.terms), "Here is the image.", scene)
 
 
-def reviewer(picture: Picture, category: Category, draft: Draft, order: MessageOrder) -> tuple[Message, ...]:
+def reviewer(scene: Scene, draft: Draft) -> tuple[Message, ...]:
     """Ask for the one issue of a draft, among those of its category (SPEC 2.2)."""
-    issues = "\n".join(f"- {issue.name}: {issue.meaning}" for issue in allowed_issues(category))
-    return _messages(fill("reviewer", issues=issues), "The draft:\n\n" + item_block(draft), picture, order)
+    issues = "\n".join(f"- {issue.name}: {issue.meaning}" for issue in allowed_issues(scene.category))
+    role = scene.noting_tags(fill("reviewer", issues=issues))
+    return _messages(role, "The draft:\n\n" + item_block(draft), scene)
 
 
-def revisor(
-    picture: Picture, category: Category, draft: Draft, review: Review, order: MessageOrder
-) -> tuple[Message, ...]:
+def revisor(scene: Scene, draft: Draft, review: Review) -> tuple[Message, ...]:
     """Ask for a mended draft, given the review and its issue's suggested fix (SPEC 2.3)."""
     issue: Issue = issue_named(review.issue or "")
     case = (
         f"Issue: {issue.name} ({issue.meaning})\nReviewer's analysis: {review.analysis}\nSuggested fix: {issue.fix}"
         f"\n\nThe draft:\n\n{item_block(draft)}"
     )
-    return _messages(fill("revisor", category=fill(f"category_{category:d}")), case, picture, order)
+    role = fill("revisor", category=scene.terms)
+    return _messages(f"{role}\n\n{fill('keep_tags')}" if scene.toolbox else role, case, scene)
 
 
-def responder(picture: Picture, draft: Draft, order: MessageOrder) -> tuple[Message, ...]:
+def responder(scene: Scene, draft: Draft) -> tuple[Message, ...]:
     """Ask for the letter of the right choice (SPEC 2.4)."""
-    return _messages(fill("responder"), item_block(draft), picture, order)
+    return _messages(scene.noting_tags(fill("responder")), item_block(draft), scene)
+
+
+def mapper(picture: Picture, classes: Mapping[str, str]) -> tuple[Message, ...]:
+    """Ask for the name of each box, given its letter and class; the boxes are drawn on the picture (SPEC 3.3)."""
+    return (Message("user", (picture, fill("mapper", boxes=json.dumps(classes, ensure_ascii=False)))),)
 
 
 def evaluated(picture: Picture, shown: Shown) -> tuple[Message, ...]:
@@ -92,7 +121,11 @@ def with_schema(messages: tuple[Message, ...], form: ReplyForm) -> tuple[Message
     return (*earlier, Message(last.speaker, (*last.parts, told)))
 
 
-def _messages(role: str, case: str, picture: Picture, order: MessageOrder) -> tuple[Message, ...]:
-    if order is MessageOrder.instructions_first:
-        return (Message("system", (role,)), Message("user", (case, picture)))
-    return (Message("system", (fill("preamble"),)), Message("user", (picture, role, case)))
+def _messages(role: str, case: str, scene: Scene) -> tuple[Message, ...]:
+    if scene.order is MessageOrder.instructions_first:
+        return (Message("system", (role,)), Message("user", (case, scene.picture)))
+    return (Message("system", (fill("preamble"),)), Message("user", (scene.picture, role, case)))
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return "\n".join(f"- {name}" for name in names)

@@ -1,6 +1,7 @@
 """Tables from records. They read records alone, and every number in them leads back to some."""
 
 from vpref.reports.accuracy import Evaluation, accuracy_summary, accuracy_tables, evaluation_rows
+from vpref.reports.comparison import comparison_tables
 from vpref.reports.generation import GenerationCounts, generation_rows, generation_tables
 from vpref.reports.table import Table, write_tables
 
@@ -10,6 +11,7 @@ __all__ = [
     "Table",
     "accuracy_summary",
     "accuracy_tables",
+    "comparison_tables",
     "evaluation_rows",
     "generation_rows",
     "generation_tables",

@@ -11,7 +11,8 @@ from typing import Any
 
 from vpref.domain import Category, Item, Response, Variant
 from vpref.reports.table import CHANCE_ROW, SIMULATED_NOTE, Table
-from vpref.scoring import CHANCE, Tally, by_group, percent
+from vpref.scoring import CHANCE, Tally, by_group, percent, score, tally
+from vpref.statistics import Interval, clustered, wilson
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,10 @@ class Evaluation:
     def shown(self) -> str:
         return f"{self.title} (simulated)" if self.simulated else self.title
 
+    def of(self, variant: Variant) -> list[Response]:
+        """The responses of one variant."""
+        return [response for response in self.responses if response.slot.variant is variant]
+
 
 _PAPER_TABLE = {Variant.BOXES: 1, Variant.PLAIN: 2}
 _TYPICALITY = {
@@ -33,23 +38,66 @@ _TYPICALITY = {
     "typical": "Typical Preference Accuracy",
     "atypical": "Atypical Preference Accuracy",
 }
+_HEADS = ("Model", "Over-\nall", "Typi-\ncal", "Atypical", "95 %\ninterval")
 _CATEGORIES = {
     **{f"category_{category:d}": f"{category:d} {category.typicality}, {category.dependence}" for category in Category},
     "low_dependence": "Low dependence",
     "high_dependence": "High dependence",
 }
+_INTERVAL = "95 % interval"
 _COUNTS = ("n", "Coverage", "Unmatched", "Refused", "Failed")
 
 
 @dataclass(frozen=True)
+class _Group:
+    """Some responses counted, with both intervals of their accuracy."""
+
+    tally: Tally
+    images: int
+    wilson: Interval | None
+    clustered: Interval | None
+
+    @classmethod
+    def of(cls, responses: Iterable[Response]) -> _Group:
+        kept = list(responses)
+        outcomes = [(one.slot.image, right) for one in kept if (right := score(one)) is not None]
+        counted, images = tally(kept), len({image for image, _ in outcomes})
+        return cls(counted, images, wilson(counted.correct, counted.responded), clustered(outcomes))
+
+    @property
+    def interval(self) -> Interval | None:
+        """The one to show: that over images, Wilson's where there is none."""
+        return self.clustered or self.wilson
+
+    def figures(self) -> dict[str, Any]:
+        """Counts, and shares as percentages rounded as they are shown."""
+        shares = {"accuracy": self.tally.accuracy, "coverage": self.tally.coverage}
+        return {
+            **asdict(self.tally),
+            **{name: rounded(share) for name, share in shares.items()},
+            "images": self.images,
+            "wilson": _limits(self.wilson),
+            "clustered": _limits(self.clustered),
+        }
+
+
+@dataclass(frozen=True)
 class _Row:
-    """One model's tallies for one variant."""
+    """One model's groups for one variant."""
 
     evaluation: Evaluation
-    groups: dict[str, Tally]
+    groups: dict[str, _Group]
+
+    @classmethod
+    def of(cls, evaluation: Evaluation, responses: Iterable[Response]) -> _Row:
+        return cls(evaluation, {name: _Group.of(kept) for name, kept in by_group(responses).items()})
+
+    @property
+    def whole(self) -> _Group:
+        return self.groups["overall"]
 
     def record(self, names: Iterable[str]) -> dict[str, Any]:
-        groups = {name: _figures(self.groups[name]) for name in names}
+        groups = {name: self.groups[name].figures() for name in names}
         return {"model": self.evaluation.title, "simulated": self.evaluation.simulated, **groups}
 
 
@@ -58,29 +106,28 @@ def accuracy_tables(evaluations: Iterable[Evaluation]) -> list[Table]:
     known = tuple(evaluations)
     tables: list[Table] = []
     for variant in _PAPER_TABLE:
-        rows = [_Row(evaluation, by_group(kept)) for evaluation in known if (kept := _of(evaluation, variant))]
+        rows = [_Row.of(evaluation, kept) for evaluation in known if (kept := evaluation.of(variant))]
         if rows:
             tables += [_paper_table(variant, rows), _category_table(variant, rows)]
     return tables
 
 
-def _of(evaluation: Evaluation, variant: Variant) -> list[Response]:
-    return [response for response in evaluation.responses if response.slot.variant is variant]
-
-
 def _paper_table(variant: Variant, rows: Sequence[_Row]) -> Table:
-    dashes = ("–",) * len(_COUNTS)
+    dashes = (percent(None),) * len((_INTERVAL, *_COUNTS))
     chance = {name: {"accuracy": float(percent(CHANCE))} for name in _TYPICALITY}
     return Table(
         name=f"table{_PAPER_TABLE[variant]}_accuracy_{variant}",
         title=f"Table {_PAPER_TABLE[variant]}: accuracy, {variant}",
-        columns=("Model", *_TYPICALITY.values(), *_COUNTS),
-        heads=("Model", "Overall", "Typical", "Atypical", "n", "Cover-\nage", "Un-\nmatched", "Refused", "Failed"),
+        columns=("Model", *_TYPICALITY.values(), _INTERVAL, *_COUNTS),
+        heads=(*_HEADS, "n", "Cover-\nage", "Un-\nmatched", "Re-\nfused", "Failed"),
         rows=(
-            *((row.evaluation.shown, *_accuracies(row), *_counts(row.groups["overall"])) for row in rows),
+            *(
+                (row.evaluation.shown, *_accuracies(row), _span(row.whole.interval), *_counts(row.whole.tally))
+                for row in rows
+            ),
             (CHANCE_ROW, *[_share(CHANCE)] * len(_TYPICALITY), *dashes),
         ),
-        notes=_notes(rows),
+        notes=(*_interval_notes(rows), *_notes(rows)),
         records=(*(row.record(_TYPICALITY) for row in rows), {"model": CHANCE_ROW, "simulated": False, **chance}),
     )
 
@@ -91,14 +138,14 @@ def _category_table(variant: Variant, rows: Sequence[_Row]) -> Table:
         title=f"Accuracy by category, {variant}: percent (responses)",
         columns=("Model", *_CATEGORIES.values()),
         heads=("Model", *(name.replace("dependence", "dep.").replace(" ", "\n") for name in _CATEGORIES.values())),
-        rows=tuple((row.evaluation.shown, *(_cell(row.groups[name]) for name in _CATEGORIES)) for row in rows),
+        rows=tuple((row.evaluation.shown, *(_cell(row.groups[name].tally) for name in _CATEGORIES)) for row in rows),
         notes=_notes(rows),
         records=tuple(row.record(_CATEGORIES) for row in rows),
     )
 
 
 def _accuracies(row: _Row) -> Iterable[str]:
-    return (_share(row.groups[name].accuracy) for name in _TYPICALITY)
+    return (_share(row.groups[name].tally.accuracy) for name in _TYPICALITY)
 
 
 def _counts(whole: Tally) -> tuple[str, ...]:
@@ -113,21 +160,44 @@ def _cell(group: Tally) -> str:
     return f"{percent(group.accuracy)} ({group.responded})" if group.n else percent(None)
 
 
-def _figures(group: Tally) -> dict[str, Any]:
-    """Counts, and shares as percentages rounded as they are shown."""
-    shares = {"accuracy": group.accuracy, "coverage": group.coverage}
-    return asdict(group) | {name: share if share is None else float(percent(share)) for name, share in shares.items()}
+def rounded(share: Fraction | None) -> float | None:
+    """A share as the percentage that is shown, for records."""
+    return None if share is None else float(percent(share))
+
+
+def _limits(interval: Interval | None) -> dict[str, float | None]:
+    """An interval's ends for records, in percent."""
+    ends = (None, None) if interval is None else (Fraction(interval.low), Fraction(interval.high))
+    return dict(zip(("low", "high"), map(rounded, ends), strict=True))
+
+
+def _span(interval: Interval | None) -> str:
+    """A share's interval in percent: 83.5–96.5."""
+    if interval is None:
+        return percent(None)
+    return f"{percent(Fraction(interval.low))}–{percent(Fraction(interval.high))}"
+
+
+def _interval_notes(rows: Sequence[_Row]) -> Iterator[str]:
+    known = [(row.evaluation.shown, row.whole, one) for row in rows if (one := row.whole.interval)]
+    alone = [name for name, whole, _ in known if whole.clustered is None]
+    blind = [name for name, _, interval in known if interval.low <= CHANCE <= interval.high]
+    if len(alone) < len(known):
+        yield f"{_INTERVAL}: bootstrap over images, whose items are not independent."
+    if alone:
+        yield f"{_INTERVAL}: Wilson's, as if items were independent, where images do not differ: {', '.join(alone)}."
+    if blind:
+        yield f"Within noise of chance: {', '.join(blind)}."
 
 
 def _notes(rows: Sequence[_Row]) -> tuple[str, ...]:
-    short = [row for row in rows if row.groups["overall"].failed]
-    notes = [_coverage_note(row.evaluation.shown, row.groups["overall"]) for row in short]
+    notes = [coverage_note(row.evaluation.shown, row.whole.tally) for row in rows if row.whole.tally.failed]
     if any(row.evaluation.simulated for row in rows):
         notes.append(SIMULATED_NOTE)
     return tuple(notes)
 
 
-def _coverage_note(model: str, whole: Tally) -> str:
+def coverage_note(model: str, whole: Tally) -> str:
     return f"No response from {model} to {whole.failed} of {whole.n} items: not scored."
 
 
@@ -135,10 +205,9 @@ def accuracy_summary(evaluation: Evaluation) -> dict[str, Any]:
     """Nested figures of one evaluation for the manifest and dashboards: by variant and group."""
     summary: dict[str, Any] = {}
     for variant in _PAPER_TABLE:
-        kept = _of(evaluation, variant)
-        if kept:
-            groups = {name: _figures(group) for name, group in by_group(kept).items() if group.n}
-            summary[variant.value] = groups
+        groups = _Row.of(evaluation, evaluation.of(variant)).groups
+        if groups["overall"].tally.n:
+            summary[variant.value] = {name: group.figures() for name, group in groups.items() if group.tally.n}
     return {"accuracy": summary}
 
 

@@ -40,6 +40,11 @@ class GenerationCounts:
             if call.problem is not None:
                 self.asked_again[call.problem.split(":", 1)[0]] += 1
 
+    def made(self, variant: Variant) -> dict[str, int]:
+        """Items of a variant by outcome."""
+        found = {name: sum(n for key, n in self.outcomes.items() if key[::2] == (variant, name)) for name in _FATES}
+        return {name: count for name, count in found.items() if count}
+
     def summary(self) -> dict[str, Any]:
         """Nested counts for the manifest and dashboards."""
         return {
@@ -127,7 +132,7 @@ def generation_rows(outcomes: Iterable[Outcome], sources: Mapping[str, str]) -> 
     for outcome in outcomes:
         slot = outcome.slot
         row: dict[str, object] = {
-            "image": slot.image,
+            "image": outcome.item.shown if isinstance(outcome, Accepted | Unresolved) else slot.image,
             "source": sources.get(slot.image, ""),
             "slot": slot.key,
             "category": int(slot.category),

@@ -8,7 +8,7 @@ import csv
 import io
 import json
 import os
-import textwrap
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +28,8 @@ class Table:
     """A grid of text, names before numbers in each row, and the records that it was made of.
 
     `name` is the stem of its files. `records` go into CSV and JSON, nested mappings allowed; without any, the
-    grid does. `heads` are shorter column names for the terminal.
+    grid does. `heads` are shorter column names for the terminal, `texts` the columns besides the first that hold
+    no numbers.
     """
 
     name: str
@@ -38,10 +39,11 @@ class Table:
     notes: tuple[str, ...] = ()
     records: tuple[Mapping[str, Any], ...] = ()
     heads: tuple[str, ...] = ()
+    texts: frozenset[str] = frozenset()
 
     def markdown(self) -> str:
         """A heading, a pipe table with numbers to the right, and the notes."""
-        ruler = ["---"] + ["---:"] * (len(self.columns) - 1)
+        ruler = ["---" if self._is_text(place) else "---:" for place in range(len(self.columns))]
         lines = [_pipes(cells) for cells in (self.columns, ruler, *self.rows)]
         notes = [f"\n{note}" for note in self.notes]
         return "\n".join([f"### {self.title}\n", *lines, *notes]) + "\n"
@@ -88,11 +90,14 @@ class Table:
             collapse_padding=True,
         )
         for place, head in enumerate(self.heads or self.columns):
-            grid.add_column(Text(head), justify="right" if place else "left", vertical="bottom")
+            grid.add_column(Text(head), justify="left" if self._is_text(place) else "right", vertical="bottom")
         for place, row in enumerate(self.rows):
             before_chance = [below[0] for below in self.rows[place + 1 : place + 2]] == [CHANCE_ROW]
             grid.add_row(_Name(row[0]), *map(Text, row[1:]), end_section=before_chance)
         return grid
+
+    def _is_text(self, place: int) -> bool:
+        return place == 0 or self.columns[place] in self.texts
 
     def _gap(self) -> int:
         """Spaces between the terminal's columns: one where two would not leave a name 14 of 80 columns."""
@@ -113,13 +118,21 @@ class _Name:
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         from rich.measure import Measurement
 
-        pieces = textwrap.wrap(self.text, 1, break_long_words=False)
-        return Measurement(max(map(len, pieces), default=1), max(len(self.text), 1))
+        return Measurement(max(map(len, self._pieces()), default=1), max(len(self.text), 1))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich.text import Text
 
-        yield Text(textwrap.fill(self.text, max(options.max_width, 1)))
+        lines = [""]
+        for piece in self._pieces():
+            if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > options.max_width:
+                lines.append("")
+            lines[-1] += piece
+        yield Text("\n".join(line.rstrip() for line in lines))
+
+    def _pieces(self) -> list[str]:
+        """textwrap's own idea of hyphens spares those beside digits, of which model names are full."""
+        return re.findall(r"[^\s-]*(?:-+|\s+|$)", self.text)[:-1]
 
 
 def _pipes(cells: Iterable[str]) -> str:

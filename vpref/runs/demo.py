@@ -31,7 +31,8 @@ def demo(settings: GenerateSettings, folder: RunFolder) -> None:
         respond(evaluation, part)
         paths.append(part.path)
     say(f"\n{len(SKILLS) + 2}. Compare the three")
-    tables = reports.accuracy_tables([read_evaluation(path) for path in paths])
+    evaluations = [read_evaluation(path) for path in paths]
+    tables = [*reports.accuracy_tables(evaluations), *reports.comparison_tables(evaluations)]
     reports.write_tables(tables, folder.path / "tables")
     show_tables(tables)
     _farewell(folder.path)

@@ -3,42 +3,61 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-from vpref import interchange, reports, tracking
-from vpref.domain import Category, Outcome, Slot, Step, Variant
+from vpref import detection, interchange, reports, tracking
+from vpref.domain import Box, Category, Outcome, Slot, Step, Variant
 from vpref.driver.meter import Meter
 from vpref.images import Gallery, ImageRecord, prepare
 from vpref.pipeline import generate_item
-from vpref.runs import plan
+from vpref.runs.boxing import BoxedImage, Stage, box_images, finished, funnel, naming_steps, select_boxes
 from vpref.runs.datasets import read_outcomes
 from vpref.runs.folder import RunFolder, write_json
 from vpref.runs.preview import overheard
 from vpref.runs.session import Session, session
 from vpref.runs.terminal import say, show_tables, shown
-from vpref.settings import GenerateSettings
+from vpref.settings import BOX_CATEGORIES, DataSettings, GenerateSettings
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One item to generate: its slot, and its boxes where it has some."""
+
+    slot: Slot
+    boxes: tuple[Box, ...] = ()
+    drawn: str | None = None
+
+    def step(self, settings: GenerateSettings) -> Step[Outcome]:
+        return generate_item(self.slot, settings.pipeline, boxes=self.boxes, drawn=self.drawn)
 
 
 def generate(settings: GenerateSettings, folder: RunFolder) -> None:
     """Run the verb: every step on disk under `folder`, the summary printed."""
+    if settings.boxed:
+        detection.check(settings.detection, settings.data.root)
     gallery = Gallery(Path(settings.store.root) / "images")
-    with session(settings, settings.pipeline.roles(), gallery) as live:
-        images = _prepare(settings, gallery, folder)
-        slots = _slots(settings, images)
+    with session(settings, settings.models(), gallery) as live:
+        images = prepare_images(settings.data, gallery, folder)
+        stage = Stage(live, gallery, folder, settings.data, settings.detection, settings.pipeline.attempts)
         if settings.dry_run:
-            say(plan.for_generation(settings, live, slots))
+            say(_plan(settings, stage, images))
             return
         folder.note(servers={role.value: server for role, server in live.servers.items()})
         with tracking.tracked(settings.tracking, folder.path, folder.config, job_type="generate") as tracker:
-            meter = _drive(settings, live, slots, folder, tracker)
-            _finish(folder, meter, images, tracker)
+            meter = Meter(total=None)
+            boxed = box_images(stage, images, meter) if settings.boxed else []
+            meter.restart()
+            _drive(settings, live, _jobs(settings, images, boxed), folder, tracker, meter)
+            _finish(folder, meter, images, boxed, tracker)
 
 
-def _prepare(settings: GenerateSettings, gallery: Gallery, folder: RunFolder) -> list[ImageRecord]:
+def prepare_images(data: DataSettings, gallery: Gallery, folder: RunFolder) -> list[ImageRecord]:
     """The images to use, their files linked into the run's folder, so that it can be moved and kept."""
-    records = prepare(settings.data, gallery, on_image=lambda record: folder.record("images", record))
+    records = prepare(data, gallery, on_image=lambda record: folder.record("images", record))
     counts = Counter(record.status if record.kind is None else f"refused ({record.kind})" for record in records)
     say("images: " + ", ".join(f"{count:,} {name}" for name, count in sorted(counts.items(), reverse=True)))
     used = [record for record in records if record.status == "used" and record.digest is not None]
@@ -50,43 +69,68 @@ def _prepare(settings: GenerateSettings, gallery: Gallery, folder: RunFolder) ->
     return used
 
 
-def _slots(settings: GenerateSettings, images: list[ImageRecord]) -> list[Slot]:
+def _jobs(settings: GenerateSettings, images: list[ImageRecord], boxed: list[BoxedImage]) -> list[_Job]:
     """What is to be generated, an image's items side by side."""
-    slots = [
-        Slot(image=str(image.digest), variant=Variant(variant), category=Category(category), sample=sample)
-        for image in images
-        for variant in settings.variants
-        for category in settings.categories
-        for sample in range(settings.samples)
+    boxes = {one.image: one for one in boxed if one.discarded is None}
+    jobs = []
+    for image, variant in itertools.product((str(image.digest) for image in images), map(Variant, settings.variants)):
+        if variant is Variant.BOXES and image not in boxes:
+            continue
+        more = (boxes[image].boxes, boxes[image].drawn) if variant is Variant.BOXES else ((), None)
+        for category, sample in itertools.product(map(Category, settings.categories), range(settings.samples)):
+            if variant is Variant.PLAIN or category in BOX_CATEGORIES:
+                jobs.append(_Job(Slot(image=image, variant=variant, category=category, sample=sample), *more))
+    return jobs[: settings.preview]
+
+
+def _plan(settings: GenerateSettings, stage: Stage, images: list[ImageRecord]) -> str:
+    """A dry run's text. Boxes not named yet count as kept under their classes."""
+    from vpref.runs import plan
+
+    selected = select_boxes(stage, images) if settings.boxed else []
+    asked = [one for one in selected if one.discarded is None]
+    names = plan.stored_results(naming_steps(asked, stage), stage.live)
+    boxed = [
+        one.model_copy(update={"boxes": one.candidates}) if naming is None else finished(one, naming, stage)
+        for one, naming in zip(asked, names, strict=True)
     ]
-    return slots[: settings.preview]
+    jobs = _jobs(settings, images, boxed)
+    return plan.for_generation(
+        settings, stage.live, (job.step(settings) for job in jobs), naming_steps(asked, stage), len(jobs)
+    )
 
 
 def _drive(
-    settings: GenerateSettings, live: Session, slots: list[Slot], folder: RunFolder, tracker: tracking.Tracker
-) -> Meter:
-    def jobs() -> Iterator[Step[Outcome]]:
-        for slot in slots:
-            step = generate_item(slot, settings.pipeline)
-            yield overheard(step, say, slot.key) if settings.preview else step
+    settings: GenerateSettings,
+    live: Session,
+    jobs: list[_Job],
+    folder: RunFolder,
+    tracker: tracking.Tracker,
+    meter: Meter,
+) -> None:
+    def steps() -> Iterator[Step[Outcome]]:
+        for job in jobs:
+            step = job.step(settings)
+            yield overheard(step, say, job.slot.key) if settings.preview else step
 
     def emit(outcome: Outcome) -> None:
         folder.record("items", outcome)
         tracker.progress(meter.summary, meter.done)
 
-    meter = Meter(total=len(slots))
-    live.run(jobs(), name=lambda outcome: outcome.outcome, emit=emit, meter=meter)
-    return meter
+    meter.total = len(jobs)
+    live.run(steps(), name=lambda outcome: outcome.outcome, emit=emit, meter=meter)
 
 
-def _finish(folder: RunFolder, meter: Meter, images: list[ImageRecord], tracker: tracking.Tracker) -> None:
+def _finish(
+    folder: RunFolder, meter: Meter, images: list[ImageRecord], boxed: list[BoxedImage], tracker: tracking.Tracker
+) -> None:
     """Tables, exports and the mirror, all from the records."""
     folder.close()
     records = folder.path / "items.jsonl"
     counts = reports.GenerationCounts()
     for outcome in read_outcomes(records):
         counts.add(outcome)
-    tables = reports.generation_tables(counts)
+    tables = [*([funnel(boxed, counts.made(Variant.BOXES))] if boxed else []), *reports.generation_tables(counts)]
     reports.write_tables(tables, folder.path / "tables")
     sources = {str(image.digest): image.source for image in images}
     write_json(folder.path / "reference.json", interchange.export(read_outcomes(records), sources))

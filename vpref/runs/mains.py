@@ -29,6 +29,8 @@ def _body(verb: str) -> Callable[[Any, Any], None]:
             from vpref.runs.generate import generate as body
         case "evaluate":
             from vpref.runs.evaluate import evaluate as body  # type: ignore[assignment]
+        case "boxes":
+            from vpref.runs.boxes import boxes as body  # type: ignore[assignment]
         case "report":
             from vpref.runs.report import report as body  # type: ignore[assignment]
         case "simulate":
@@ -38,4 +40,6 @@ def _body(verb: str) -> Callable[[Any, Any], None]:
     return body
 
 
-generate, evaluate, report, simulate, demo = map(_main, ("generate", "evaluate", "report", "simulate", "demo"))
+generate, boxes, evaluate, report, simulate, demo = map(
+    _main, ("generate", "boxes", "evaluate", "report", "simulate", "demo")
+)

@@ -11,12 +11,17 @@ EXAMPLES = {
         "vpref generate data.root=my_photos model@pipeline.model=gpt-5-mini",
         "vpref generate model@pipeline.model=simulator profile@simulator=faulty",
         "vpref generate model@pipeline.reviewer=gpt-4.1 pipeline.max_revisions=2 category=2",
+        "vpref generate data.root=my_photos variant=boxes",
         "vpref generate -m pipeline.max_revisions=0,1,2,4",
     ),
     "evaluate": (
         "vpref evaluate dataset=outputs/generate/TIME model@evaluated=gpt-4.1",
         "vpref evaluate -m dataset=outputs/generate/TIME model@evaluated=gpt-4.1,gpt-5-mini",
         "vpref evaluate dataset=outputs/generate/TIME model@evaluated=simulator evaluated.name=any-name",
+    ),
+    "boxes": (
+        "vpref boxes data.root=my_photos model@mapper=gpt-5-mini",
+        "vpref boxes detection=file model@mapper=simulator",
     ),
     "report": ("vpref report outputs/evaluate/*",),
     "simulate": ("vpref simulate simulator.port=8000 profile@simulator=faulty",),

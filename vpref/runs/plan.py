@@ -10,14 +10,14 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from vpref.backends import client, wire
-from vpref.domain import Item, ModelRequest, Role, Slot, Step, Usage
+from vpref.domain import Item, ModelRequest, Outcome, Role, Step, Usage
 from vpref.evaluation import evaluate_item
-from vpref.pipeline import generate_item
+from vpref.naming import Naming
 from vpref.runs.session import Session
-from vpref.settings import EvaluateSettings, GenerateSettings, ModelSettings, PipelineSettings
+from vpref.settings import BoxesSettings, EvaluateSettings, GenerateSettings, ModelSettings, PipelineSettings
 from vpref.store import CallStore
 
 T = TypeVar("T")
@@ -25,8 +25,24 @@ T = TypeVar("T")
 IMAGE_TOKENS = 800
 """About what providers count for a photo of VGA size at high detail."""
 
-INPUT_TOKENS = {Role.GENERATOR: 450, Role.REVIEWER: 450, Role.REVISOR: 700, Role.RESPONDER: 200, Role.EVALUATED: 170}
-OUTPUT_TOKENS = {Role.GENERATOR: 170, Role.REVIEWER: 110, Role.REVISOR: 220, Role.RESPONDER: 8, Role.EVALUATED: 10}
+INPUT_TOKENS = {
+    Role.MAPPER: 250,
+    Role.GENERATOR: 450,
+    Role.REVIEWER: 450,
+    Role.REVISOR: 700,
+    Role.RESPONDER: 200,
+    Role.EVALUATED: 170,
+}
+OUTPUT_TOKENS = {
+    Role.MAPPER: 80,
+    Role.GENERATOR: 170,
+    Role.REVIEWER: 110,
+    Role.REVISOR: 220,
+    Role.RESPONDER: 8,
+    Role.EVALUATED: 10,
+}
+"""Of the text alone, as our prompts and typical replies are."""
+
 REASONING_TOKENS = 600
 """A call of a model whose config asks for reasoning, at medium effort."""
 
@@ -39,11 +55,29 @@ class _Bounds:
     most: Counter[Role] = field(default_factory=Counter)
     stored: int = 0
 
+    def add(self, other: _Bounds) -> None:
+        self.least += other.least
+        self.most += other.most
+        self.stored += other.stored
 
-def for_generation(settings: GenerateSettings, live: Session, slots: list[Slot]) -> str:
-    """The plan of a generate run, as text."""
-    steps = ((generate_item(slot, settings.pipeline), settings.pipeline) for slot in slots)
-    return _describe(len(slots), _bounds(steps, live), live.models)
+
+def for_generation(
+    settings: GenerateSettings,
+    live: Session,
+    items: Iterable[Step[Outcome]],
+    namings: Iterable[Step[Naming]],
+    count: int,
+) -> str:
+    """The plan of a generate run, as text: `namings` are the box stage's steps, `items` the `count` items'."""
+    bounds = _bounds(((step, settings.pipeline) for step in namings), live)
+    bounds.add(_bounds(((step, settings.pipeline) for step in items), live))
+    return _describe(count, bounds, live.models)
+
+
+def for_naming(settings: BoxesSettings, live: Session, namings: Iterable[Step[Naming]], count: int) -> str:
+    """The plan of a boxes run, as text."""
+    pipeline = PipelineSettings(attempts=settings.attempts)
+    return _describe(count, _bounds(((step, pipeline) for step in namings), live), live.models)
 
 
 def for_evaluation(settings: EvaluateSettings, live: Session, items: Iterable[Item]) -> str:
@@ -52,19 +86,33 @@ def for_evaluation(settings: EvaluateSettings, live: Session, items: Iterable[It
     return _describe(len(listed), _bounds(((evaluate_item(item), None) for item in listed), live), live.models)
 
 
+def stored_results(steps: Iterable[Step[T]], live: Session) -> list[T | None]:
+    """What the coroutines come to by stored replies alone; None for those that would ask for more."""
+    with CallStore(Path(live.settings.store.root)) as store:
+        return [_replay(step, live, store).result for step in steps]
+
+
 def _bounds(steps: Iterable[tuple[Step[T], PipelineSettings | None]], live: Session) -> _Bounds:
     bounds = _Bounds()
     with CallStore(Path(live.settings.store.root)) as store:
         for step, pipeline in steps:
-            stored, pending = _replay(step, live, store)
-            bounds.stored += sum(stored.values())
-            if pending is not None:
-                _add_rest(bounds, stored, pending, pipeline)
+            replayed = _replay(step, live, store)
+            bounds.stored += replayed.stored.total()
+            if replayed.pending is not None:
+                _add_rest(bounds, replayed.stored, replayed.pending, pipeline)
     return bounds
 
 
-def _replay(step: Step[T], live: Session, store: CallStore) -> tuple[Counter[Role], Role | None]:
-    """How far the store takes an item: stored replies by role, and the role to be asked next (None: done)."""
+@dataclass
+class _Replayed(Generic[T]):
+    """How far the store takes a coroutine: stored replies by role, and the role to be asked next, or the result."""
+
+    stored: Counter[Role]
+    pending: Role | None = None
+    result: T | None = None
+
+
+def _replay(step: Step[T], live: Session, store: CallStore) -> _Replayed[T]:
     seen: Counter[Role] = Counter()
     try:
         request = next(step)
@@ -72,11 +120,11 @@ def _replay(step: Step[T], live: Session, store: CallStore) -> tuple[Counter[Rol
             data = store.get(_key(request, live))
             if data is None:
                 step.close()
-                return seen, request.role
+                return _Replayed(seen, pending=request.role)
             seen[request.role] += 1
             request = step.send(client.decode_reply(data))
-    except StopIteration:
-        return seen, None
+    except StopIteration as end:
+        return _Replayed(seen, result=end.value)
 
 
 def _key(request: ModelRequest, live: Session) -> str:
@@ -87,9 +135,9 @@ def _key(request: ModelRequest, live: Session) -> str:
 
 def _add_rest(bounds: _Bounds, stored: Counter[Role], pending: Role, pipeline: PipelineSettings | None) -> None:
     """What an item may still need. At least: no further issue, no malformed reply; at most: all of both."""
-    if pipeline is None:
+    if pipeline is None or pending is Role.MAPPER:
         bounds.least[pending] += 1
-        bounds.most[pending] += 1
+        bounds.most[pending] += 1 if pipeline is None else pipeline.attempts - stored[pending]
         return
     review = [Role.REVIEWER] if pipeline.review else []
     rest = {

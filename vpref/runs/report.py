@@ -17,7 +17,8 @@ def report(settings: ReportSettings, folder: RunFolder) -> None:
     if not settings.runs:
         raise ConfigError("Which runs? Give folders of evaluate runs: vpref report outputs/evaluate/*")
     paths = find_evaluations(settings.runs)
-    tables = reports.accuracy_tables([read_evaluation(path) for path in paths])
+    evaluations = [read_evaluation(path) for path in paths]
+    tables = [*reports.accuracy_tables(evaluations), *reports.comparison_tables(evaluations)]
     written = reports.write_tables(tables, folder.path / "tables")
     folder.note(runs=[os.path.relpath(path) for path in paths])
     show_tables(tables)

@@ -11,13 +11,14 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from vpref.errors import ConfigError
-from vpref.settings import EvaluateSettings, GenerateSettings, ReportSettings, SimulateSettings
+from vpref.settings import BoxesSettings, EvaluateSettings, GenerateSettings, ReportSettings, SimulateSettings
 
 S = TypeVar("S")
 
 SCHEMAS: dict[str, type] = {
     "generate": GenerateSettings,
     "evaluate": EvaluateSettings,
+    "boxes": BoxesSettings,
     "report": ReportSettings,
     "simulate": SimulateSettings,
     "demo": GenerateSettings,

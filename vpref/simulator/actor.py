@@ -12,7 +12,8 @@ from typing import Any
 
 from vpref.domain import LETTERS, Category, Choices, Dependence, Draft, Letter, Role, Typicality
 from vpref.settings import FaultSettings, SimulatorSettings
-from vpref.simulator.bank import category_of, compose, likeliest, recognise, recompose
+from vpref.simulator import bank, names, objects
+from vpref.simulator.bank import category_of
 from vpref.simulator.dice import dice, draw
 from vpref.simulator.shapes import instance, malformed, resolve
 from vpref.simulator.wire import Asked, Form, Said
@@ -22,12 +23,15 @@ FORMS = {
     "review": (Role.REVIEWER, {"analysis", "issue"}),
     "revision": (Role.REVISOR, {"proposed_fix", "draft"}),
     "answer": (Role.RESPONDER, {"answer"}),
+    "naming": (Role.MAPPER, {"analysis", "names"}),
 }
 SHOWN = re.compile(
     r"(?:^Scene: (?P<scene>.*)\n+)?(?:^Preference: (?P<preference>.*)\n+)?^Question: (?P<question>.*)\n+"
     r"^a\) (?P<a>.*)\n+^b\) (?P<b>.*)\n+^c\) (?P<c>.*)\n+^d\) (?P<d>.*)",
     re.MULTILINE,
 )
+TOOLBOX = re.compile(r"^These objects of the image can be referred to:\n+((?:- .+\n?)+)", re.MULTILINE)
+BOXES = re.compile(r"^The boxes:\s*(?=\{)", re.MULTILINE)
 ANALYSES = {
     "wrong_scene_description": "The scene mentions something that cannot be found in the picture.",
     "poor_preference_construction": "It is hard to tell what the preference asks for in this picture.",
@@ -71,9 +75,14 @@ def reply(asked: Asked, settings: SimulatorSettings) -> Said:
         text = _evaluated(asked, settings)
     else:
         value = _value(asked, asked.form, settings)
-        text = malformed(value, dice(asked.digest, "malformed")) if fault == "malformed" else json.dumps(value)
+        text = _malformed(asked, asked.form, value) if fault == "malformed" else json.dumps(value)
         text = _unforced(text, dice(asked.digest, "wrapping")) if asked.form.told else text
     return Said(text[: len(text) // 2], "length") if fault == "cut" else Said(text)
+
+
+def _malformed(asked: Asked, form: Form, value: Any) -> str:
+    more = names.broken(value) if role_of(form) is Role.MAPPER else objects.broken(value)
+    return malformed(value, dice(asked.digest, "malformed"), more)
 
 
 def _unforced(text: str, rng: random.Random) -> str:
@@ -88,14 +97,16 @@ def _value(asked: Asked, form: Form, settings: SimulatorSettings) -> Any:
     match role_of(form):
         case Role.GENERATOR:
             # Other samples of one slot differ in their key alone, and deserve another draft.
-            return compose(_category(asked.text, rng), dice(asked.digest, asked.key, "draft")).model_dump()
+            return _fresh(asked.text, rng, dice(asked.digest, asked.key, "draft")).model_dump()
         case Role.REVIEWER:
             return _review(form, settings, rng)
         case Role.REVISOR:
             return _revision(asked.text, settings, rng)
         case Role.RESPONDER:
             item = shown(asked.text)
-            return {"answer": likeliest(item) if item else rng.choice(LETTERS)}
+            return {"answer": objects.likeliest(item) if item else rng.choice(LETTERS)}
+        case Role.MAPPER:
+            return names.naming(_classes(asked.text, form), asked.digest)
         case _:
             return instance(form.schema, form.schema, rng)
 
@@ -115,13 +126,36 @@ def shown(text: str) -> Draft | None:
 
 def _category(text: str, rng: random.Random) -> Category:
     typicality = re.findall(r"Preference type: (typical|atypical)\b", text)
-    dependence = re.findall(r"Image dependence: (low|high)\b", text)
+    # Every item with boxes depends on its image, so their prompts name the kind of preference alone.
+    dependence = ["low"] if _toolbox(text) else re.findall(r"Image dependence: (low|high)\b", text)
     if typicality and dependence:
         return category_of(Typicality(typicality[-1]), Dependence(dependence[-1]))
     return rng.choice(list(Category))
 
 
+def _toolbox(text: str) -> tuple[str, ...]:
+    """The objects that a draft may name; none in the `plain` variant."""
+    lists = TOOLBOX.findall(text)
+    return tuple(line[2:].strip() for line in lists[-1].splitlines()) if lists else ()
+
+
+def _classes(text: str, form: Form) -> dict[str, str]:
+    """The class of each letter that a name is asked for."""
+    letters = resolve(form.schema["properties"]["names"], form.schema).get("properties", ())
+    try:
+        given = json.JSONDecoder().raw_decode(text, list(BOXES.finditer(text))[-1].end())[0]
+    except (IndexError, ValueError):
+        given = {}
+    return {letter: str(given.get(letter, "object")) for letter in letters}
+
+
 # --- roles -----------------------------------------------------------------------------------------------
+
+
+def _fresh(text: str, brief: random.Random, rng: random.Random) -> Draft:
+    """A draft by the prompt's terms; `brief` settles what they leave open."""
+    category, toolbox = _category(text, brief), _toolbox(text)
+    return objects.compose(category.typicality, toolbox, rng) if toolbox else bank.compose(category, rng)
 
 
 def _review(form: Form, settings: SimulatorSettings, rng: random.Random) -> dict[str, str]:
@@ -134,7 +168,7 @@ def _review(form: Form, settings: SimulatorSettings, rng: random.Random) -> dict
 
 def _revision(text: str, settings: SimulatorSettings, rng: random.Random) -> dict[str, Any]:
     item = shown(text)
-    draft = recompose(item, rng) if item else compose(_category(text, rng), rng)
+    draft = objects.recompose(item, _toolbox(text), rng) if item else _fresh(text, rng, rng)
     # The issue named last is the one at hand: a list of possible ones would precede it.
     issue = max({*ANALYSES, *settings.issues}, key=lambda name: (text.rfind(name), name))
     named = issue if issue in text else "the issue"
@@ -154,7 +188,7 @@ def _evaluated(asked: Asked, settings: SimulatorSettings) -> str:
 
 def _choice(model: str, item: Draft, settings: SimulatorSettings) -> Letter:
     """The letter this model chooses: the same for one item however the question is put."""
-    known, right = recognise(item), likeliest(item)
+    known, right = objects.recognise(item) or bank.recognise(item), objects.likeliest(item)
     # A foreign item tells no category, so it is met with the profile's average skill.
     skill = settings.accuracy[known.category] if known else sum(settings.accuracy) / 4
     rng = dice(model, item.model_dump_json(), "choice")

@@ -208,7 +208,7 @@ class Taste:
     def granted_by(self, choice: str, dependence: Dependence) -> bool:
         """Whether this choice is one of `act`'s."""
         marks = self.spots if dependence is Dependence.HIGH else self.acts
-        return any(_plain(mark) in _plain(choice) for mark in marks)
+        return any(plain(mark) in plain(choice) for mark in marks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +287,7 @@ def recompose(draft: Draft, rng: random.Random) -> Draft:
 
 def recognise(draft: Draft) -> Known | None:
     """What the bank knows of this draft: None unless its preference is one of ours and exactly one choice grants it."""
-    preference = _plain(draft.preference)
+    preference = plain(draft.preference)
     for scenario in scenarios():
         for taste in scenario.tastes:
             if taste.wish in preference:
@@ -313,7 +313,8 @@ def likeliest(draft: Draft) -> Letter:
     return dice(draft.model_dump_json(), "tie").choice(best)
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """The text as it is compared: no capitals, single spaces."""
     return " ".join(text.casefold().split())
 
 

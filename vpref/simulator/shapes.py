@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 Schema: TypeAlias = Mapping[str, Any]
@@ -64,10 +64,10 @@ def _merged(parts: list[Schema]) -> Schema:
     return merged
 
 
-def malformed(value: Any, rng: random.Random) -> str:
-    """The value as JSON that is broken, or of a wrong shape."""
+def malformed(value: Any, rng: random.Random, more: Sequence[str] = ()) -> str:
+    """The value as JSON that is broken, or of a wrong shape, or one of `more` texts that are wrong otherwise."""
     text = json.dumps(value)
-    spoilt = [text[:-1], text + "}]"]
+    spoilt = [text[:-1], text + "}]", *more]
     if isinstance(value, dict) and value:
         first, last = next(iter(value)), list(value)[-1]
         wrong = [{name: value[name] for name in value if name != last}, {**value, first: [value[first]]}]
