@@ -490,6 +490,16 @@ class TestAnyDetector(Detector):
         assert time.monotonic() - start < 20
         assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "junk.pt"]
 
+    def test_weights_run_no_code_of_whoever_made_them(self, tmp_path: Path) -> None:
+        class Payload:
+            def __reduce__(self) -> tuple[Any, ...]:
+                return Path.touch, (tmp_path / "ran",)
+
+        importlib.import_module("torch").save({"model": Payload()}, tmp_path / "made.pt")
+        with pytest.raises(ConfigError, match="types outside the supported"):
+            check(replace(YOLO, weights=str(tmp_path / "made.pt")))
+        assert not (tmp_path / "ran").exists()
+
     def test_a_device_that_is_not_there_is_refused(self, untrained: DetectionSettings) -> None:
         with pytest.raises(ConfigError, match=r"detection\.device cuda:77"):
             check(replace(untrained, device="cuda:77"))

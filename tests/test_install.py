@@ -29,6 +29,9 @@ def test_the_wheel_holds_all_that_runs_and_nothing_else(wheel: Path) -> None:
     assert {"vpref/py.typed", "vpref/conf/generate.yaml", "vpref/conf/model/gpt-4.1.yaml"} <= set(names)
     assert sum(name.startswith("vpref/images/photos/") and name.endswith(".jpg") for name in names) == 6
     assert {"vpref/prompts/generator.md", "vpref/images/photos/ATTRIBUTION.md"} <= set(names)
+    tracked = subprocess.run(["git", "ls-files", "vpref", "conf"], cwd=ROOT, capture_output=True, text=True, check=True)
+    files = {name if name.startswith("vpref/") else f"vpref/{name}" for name in tracked.stdout.splitlines()}
+    assert files <= set(names), "every file of the package is in the wheel"
     assert not [name for name in names if name.startswith(("tests/", "benchmarks/", "conf/"))]
 
 

@@ -398,7 +398,6 @@ class GenerateSettings(RunSettings):
         )
         _require(self.samples >= 1, f"samples is {self.samples}; it must be at least 1.")
 
-
     @property
     def boxed(self) -> bool:
         return Variant.BOXES in self.variants

@@ -7,6 +7,7 @@ not kept: an image that failed is tried again. Knows nothing of how boxes are fo
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -46,13 +47,14 @@ class FoundJournal:
     def put(self, target: Target, detections: tuple[Detection, ...]) -> None:
         """Keep what was found. Raises RunStopped when it cannot be written."""
         image, source = self._key(target)
-        line = _Line(image=image, source=source, detections=detections)
+        line = _Line(image=image, source=source, detections=detections).model_dump_json(exclude_none=True) + "\n"
         self._found.setdefault((image, source), detections)
         try:
             if self._file is None:
                 self._file = self._open()
             # One write of one whole line: with O_APPEND, lines of several processes do not mix.
-            os.write(self._file, line.model_dump_json(exclude_none=True).encode() + b"\n")
+            if os.write(self._file, line.encode()) < len(line.encode()):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as exc:
             raise RunStopped(f"{self.path} cannot be written: {exc.strerror}; mend that and start again.") from exc
 

@@ -103,7 +103,7 @@ def _vg(form: type[M], path: Path, entry: object) -> M:
         ) from exc
 
 
-_CHUNK = 2**20
+_CHUNK = 2**16
 
 
 def _entries(path: Path) -> Iterator[Any]:
