@@ -242,6 +242,6 @@ def _detection(name: str, corners: Sequence[float], confidence: float) -> Detect
 
 def _reason(exc: BaseException) -> str:
     """The first sentence of an error of others, fit to stand inside one of ours."""
-    line = re.sub(r"^(ERROR )?\W*", "", next(iter(str(exc).strip().splitlines()), ""))
+    line = re.sub(r"^(ERROR )?❌\W*", "", next(iter(str(exc).strip().splitlines()), ""))
     sentence = re.split(r"[.:] (?=[A-Z])", line)[0].rstrip(".")
     return (sentence if len(sentence) <= 200 else f"{sentence[:200]}...") or type(exc).__name__
