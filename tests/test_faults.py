@@ -170,7 +170,9 @@ def test_a_full_disk_stops_the_run_and_tears_no_record(tmp_path: Path) -> None:
     sim = ["model@pipeline.model=simulator", *QUIET]
     run("generate", *sim, "dry_run=true", cwd=tmp_path)  # the images are there now; only replies are written below
     full = [sys.executable, "-c", FULL, "generate", *sim]
-    done = subprocess.run(full, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        full, cwd=tmp_path, env=environment(PYTHONDONTWRITEBYTECODE="1"), capture_output=True, text=True, timeout=60
+    )
     assert done.returncode == 1, done.stderr
     assert "Make room and give the same command again" in done.stderr
     assert "Traceback" not in done.stderr

@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vpref.errors import ConfigError
-from vpref.store import CallStore, Journal
+from vpref.journals import Journal
+from vpref.store import CallStore
 
 
 def key(name: str) -> str:

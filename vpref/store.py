@@ -15,53 +15,12 @@ import socket
 from pathlib import Path
 from typing import Final
 
-from vpref.errors import ConfigError, RunStopped
+from vpref.errors import ConfigError
+from vpref.journals import Journal
 
 _KEY_HEX: Final = 64
 _PREFIX: Final = b'{"key":"'
 _VALUE_AT: Final = len(_PREFIX) + _KEY_HEX + len(b'","reply":')
-
-
-class Journal:
-    """An append-only file of lines. A line is on disk whole when `append` returns, or not at all."""
-
-    def __init__(self, path: Path, *, fresh: bool = False) -> None:
-        self.path = path
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | (os.O_TRUNC if fresh else 0)
-        self._fd = os.open(path, flags, 0o644)
-        self._size = os.fstat(self._fd).st_size
-        self._dirty = False
-
-    def append(self, line: bytes) -> int:
-        """Add one line (without its newline) and return its offset. When the disk is full the part that was
-        written is taken back and RunStopped raised."""
-        data = line + b"\n"
-        try:
-            written = os.write(self._fd, data)
-            while written < len(data):
-                written += os.write(self._fd, data[written:])
-        except OSError as error:
-            os.ftruncate(self._fd, self._size)
-            raise RunStopped(
-                f"Cannot write to {self.path} ({error.strerror}); nothing is torn. Make room and give the same "
-                "command again: stored replies are not asked for twice."
-            ) from error
-        offset, self._size, self._dirty = self._size, self._size + len(data), True
-        return offset
-
-    def lock(self) -> None:
-        """Mark the file as written by this process for as long as it lives."""
-        fcntl.flock(self._fd, fcntl.LOCK_EX)
-
-    def sync(self) -> None:
-        """Push what was appended through to the disk (against power loss; a kill loses nothing anyway)."""
-        if self._dirty:
-            self._dirty = False
-            os.fsync(self._fd)
-
-    def close(self) -> None:
-        self.sync()
-        os.close(self._fd)
 
 
 class _Segment:

@@ -78,7 +78,7 @@ def _rules(settings: DataSettings) -> str:
 def _settled(entry: Entry, index: Index) -> Entry:
     # An unreadable file may be readable next time; all else follows from the bytes, and is remembered.
     if entry.source and entry.kind != "unreadable" and index.get(entry.source) != entry:
-        index.append(entry)
+        index.remember(entry)
     return entry
 
 

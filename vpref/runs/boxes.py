@@ -22,7 +22,7 @@ def boxes(settings: BoxesSettings, folder: RunFolder) -> None:
     detection.check(settings.detection, settings.data.root)
     gallery = Gallery(Path(settings.store.root) / "images")
     with session(settings, {Role.MAPPER: settings.mapper}, gallery) as live:
-        images = prepare_images(settings.data, gallery, folder)[: settings.preview]
+        images = prepare_images(settings.data, gallery, folder, settings.driver)[: settings.preview]
         stage = Stage(live, gallery, folder, settings.data, settings.detection, settings.attempts)
         if settings.dry_run:
             from vpref.runs import plan

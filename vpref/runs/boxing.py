@@ -20,6 +20,7 @@ from vpref.naming import Naming, name_boxes
 from vpref.reports import Table
 from vpref.runs.folder import RunFolder
 from vpref.runs.session import Session
+from vpref.runs.terminal import Counting
 from vpref.settings import DataSettings, DetectionSettings
 
 DISCARDS = {
@@ -81,7 +82,8 @@ def box_images(stage: Stage, images: Sequence[ImageRecord], meter: Meter) -> lis
 def select_boxes(stage: Stage, images: Sequence[ImageRecord]) -> list[BoxedImage]:
     """Detect and select; the candidates of images that stay are drawn for the mapper to look at."""
     root = Path(stage.live.settings.store.root) / "detections"
-    found = detection.detect(images, stage.gallery, stage.detection, root, data_root=stage.data.root)
+    counting = Counting("detection", len(images), stage.live.settings.driver)
+    found = detection.detect(images, stage.gallery, stage.detection, root, data_root=stage.data.root, on_image=counting)
     return [_selected(image, found[str(image.digest)], stage) for image in images]
 
 

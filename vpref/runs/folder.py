@@ -17,8 +17,8 @@ from pydantic import BaseModel
 
 import vpref
 from vpref.errors import ConfigError
+from vpref.journals import Journal
 from vpref.redaction import redact
-from vpref.store import Journal
 
 _PACKAGES = ("openai", "pydantic", "Pillow", "hydra-core", "omegaconf", "aiohttp", "wandb")
 

@@ -19,8 +19,8 @@ from vpref.runs.datasets import read_outcomes
 from vpref.runs.folder import RunFolder, write_json
 from vpref.runs.preview import overheard
 from vpref.runs.session import Session, session
-from vpref.runs.terminal import say, show_tables, shown
-from vpref.settings import BOX_CATEGORIES, DataSettings, GenerateSettings
+from vpref.runs.terminal import Counting, say, show_tables, shown
+from vpref.settings import BOX_CATEGORIES, DataSettings, DriverSettings, GenerateSettings
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def generate(settings: GenerateSettings, folder: RunFolder) -> None:
         detection.check(settings.detection, settings.data.root)
     gallery = Gallery(Path(settings.store.root) / "images")
     with session(settings, settings.models(), gallery) as live:
-        images = prepare_images(settings.data, gallery, folder)
+        images = prepare_images(settings.data, gallery, folder, settings.driver)
         stage = Stage(live, gallery, folder, settings.data, settings.detection, settings.pipeline.attempts)
         if settings.dry_run:
             say(_plan(settings, stage, images))
@@ -55,9 +55,17 @@ def generate(settings: GenerateSettings, folder: RunFolder) -> None:
             _finish(folder, meter, images, boxed, tracker)
 
 
-def prepare_images(data: DataSettings, gallery: Gallery, folder: RunFolder) -> list[ImageRecord]:
+def prepare_images(
+    data: DataSettings, gallery: Gallery, folder: RunFolder, driver: DriverSettings
+) -> list[ImageRecord]:
     """The images to use, their files linked into the run's folder, so that it can be moved and kept."""
-    records = prepare(data, gallery, on_image=lambda record: folder.record("images", record))
+    counting = Counting("preparing", None, driver)
+
+    def keep(record: ImageRecord) -> None:
+        folder.record("images", record)
+        counting()
+
+    records = prepare(data, gallery, on_image=keep)
     counts = Counter(record.status if record.kind is None else f"refused ({record.kind})" for record in records)
     say("images: " + ", ".join(f"{count:,} {name}" for name, count in sorted(counts.items(), reverse=True)))
     used = [record for record in records if record.status == "used" and record.digest is not None]
