@@ -27,7 +27,7 @@ def ask(request: ModelRequest, read: Callable[[ModelReply], T], attempts: int, c
             attempt += 1
             if attempt == attempts:
                 raise MalformedReply(problem.kind, f"{request.role}, {attempt} replies, the last: {problem}") from None
-            messages = prompts.again(request.messages, str(problem))
+            messages = prompts.again(request.messages, str(problem), attempt)
         else:
             calls.append(Call.of(request.role, attempt, reply))
             return value

@@ -108,10 +108,11 @@ def evaluated(picture: Picture, shown: Shown) -> tuple[Message, ...]:
     return (Message("user", (picture, fill("evaluated", item=item_block(shown)))),)
 
 
-def again(messages: tuple[Message, ...], problem: str) -> tuple[Message, ...]:
-    """The same request once more, its last turn ending in what was wrong with the earlier reply."""
+def again(messages: tuple[Message, ...], problem: str, attempt: int) -> tuple[Message, ...]:
+    """The same request once more, its last turn ending in what was wrong with the earlier reply. The attempt is
+    told too: a model that always says the same to the same words would never get further."""
     *earlier, last = messages
-    return (*earlier, Message(last.speaker, (*last.parts, fill("again", problem=problem))))
+    return (*earlier, Message(last.speaker, (*last.parts, fill("again", problem=problem, attempt=str(attempt + 1)))))
 
 
 def with_schema(messages: tuple[Message, ...], form: ReplyForm) -> tuple[Message, ...]:

@@ -1,0 +1,82 @@
+"""The nouns: categories, items, drafts, reviews, outcomes, and what is asked of and said by a model.
+
+Everything here is a value. This package refuses to know how any of it is asked for, stored, scored or shown.
+"""
+
+from vpref.domain.items import Box, Choices, Detection, Draft, Item, Removal, RemovedBox, Slot, make_item
+from vpref.domain.messages import (
+    Finish,
+    Message,
+    ModelReply,
+    ModelRequest,
+    Picture,
+    ReplyForm,
+    Step,
+    Usage,
+    is_simulated,
+)
+from vpref.domain.outcomes import (
+    OUTCOME,
+    Accepted,
+    Call,
+    Failed,
+    Outcome,
+    Response,
+    Review,
+    Revision,
+    Round,
+    Unresolved,
+    Verdict,
+)
+from vpref.domain.terms import (
+    LETTERS,
+    Category,
+    Dependence,
+    Letter,
+    Record,
+    Role,
+    Typicality,
+    Variant,
+    reported_dependence,
+)
+
+__all__ = [
+    "LETTERS",
+    "OUTCOME",
+    "Accepted",
+    "Box",
+    "Call",
+    "Category",
+    "Choices",
+    "Dependence",
+    "Detection",
+    "Draft",
+    "Failed",
+    "Finish",
+    "Item",
+    "Letter",
+    "Message",
+    "ModelReply",
+    "ModelRequest",
+    "Outcome",
+    "Picture",
+    "Record",
+    "Removal",
+    "RemovedBox",
+    "ReplyForm",
+    "Response",
+    "Review",
+    "Revision",
+    "Role",
+    "Round",
+    "Slot",
+    "Step",
+    "Typicality",
+    "Unresolved",
+    "Usage",
+    "Variant",
+    "Verdict",
+    "is_simulated",
+    "make_item",
+    "reported_dependence",
+]

@@ -1,0 +1,127 @@
+"""What becomes of an item, in generation and in evaluation."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import Field, TypeAdapter
+
+from vpref.domain.items import Draft, Item, Slot
+from vpref.domain.messages import Finish, ModelReply, Usage
+from vpref.domain.terms import Letter, Record, Role
+
+
+class Review(Record):
+    """The reviewer's verdict. `issue` is None when it found none; `by` is `code` where a rule of ours found
+    what the model let pass."""
+
+    analysis: str
+    issue: str | None
+    by: Literal["model", "code"] = "model"
+
+
+class Revision(Record):
+    """The revisor's answer to a review."""
+
+    proposed_fix: str
+    draft: Draft
+
+
+class Round(Record):
+    """A draft, its review, and the revision after it (None when there was none to make or no budget left)."""
+
+    draft: Draft
+    review: Review
+    revision: Revision | None = None
+
+
+class Call(Record):
+    """One reply that an item used: enough to find it in the call store and to add up its cost."""
+
+    role: Role
+    attempt: int
+    key: str
+    model: str
+    server: str
+    finish: Finish
+    usage: Usage
+    usd: float
+    problem: str | None = None
+    """Why the reply could not be used and was asked for again: `kind: detail`."""
+
+    @classmethod
+    def of(cls, role: Role, attempt: int, reply: ModelReply, problem: str | None = None) -> Call:
+        return cls(
+            role=role,
+            attempt=attempt,
+            key=reply.key,
+            model=reply.model,
+            server=reply.server,
+            finish=reply.finish,
+            usage=reply.usage,
+            usd=reply.usd,
+            problem=problem,
+        )
+
+
+class _Outcome(Record):
+    slot: Slot
+    rounds: tuple[Round, ...] = ()
+    calls: tuple[Call, ...] = ()
+
+
+class Accepted(_Outcome):
+    """Reviewed without an issue left (or not reviewed at all, by config)."""
+
+    outcome: Literal["accepted"] = "accepted"
+    item: Item
+    order: str
+    """The draft's letters in the order in which the item shows them."""
+
+
+class Unresolved(_Outcome):
+    """Still faulted when its revisions were spent: kept as a record, out of the dataset unless asked for."""
+
+    outcome: Literal["unresolved"] = "unresolved"
+    item: Item
+    order: str
+
+
+class Failed(_Outcome):
+    """No item: a role kept breaking the form, or a request got no reply."""
+
+    outcome: Literal["failed"] = "failed"
+    draft: Draft | None = None
+    kind: str
+    reason: str
+
+
+Outcome: TypeAlias = Accepted | Unresolved | Failed
+OUTCOME: TypeAdapter[Outcome] = TypeAdapter(Annotated[Outcome, Field(discriminator="outcome")])
+"""Reads an outcome's JSON back."""
+
+
+Verdict: TypeAlias = Literal["matched", "unmatched", "refused", "failed"]
+
+
+class Response(Record):
+    """An evaluated model's answer to one item.
+
+    `letter` is what the extractor found in `text`, `by` which way. `refused` and `unmatched` are answers that
+    mean no choice, so they are wrong; `failed` is no answer at all and is never scored.
+    """
+
+    item: str
+    slot: Slot
+    expected: Letter
+    verdict: Verdict
+    letter: Letter | None = None
+    by: str | None = None
+    text: str = ""
+    finish: Finish | None = None
+    reason: str | None = None
+    calls: tuple[Call, ...] = ()
+
+    @property
+    def correct(self) -> bool:
+        return self.letter == self.expected

@@ -1,0 +1,74 @@
+"""The typed face of `conf/`: one dataclass a config node, checked on construction.
+
+Hydra composes YAML against these (a misspelt key or wrong type stops there), `OmegaConf.to_object` makes
+them, and below `vpref.runs` there are only these objects. A field exists only where an experiment turns it.
+Knows nothing of Hydra or OmegaConf. Enum members are spelt as they are written in YAML.
+"""
+
+from vpref.settings.data import BoxSource, DataSettings, DetectionSettings, Duplicates, Source
+from vpref.settings.models import (
+    RESERVED_PARAMS,
+    SECRET_PARAMS,
+    Api,
+    ImageSettings,
+    LimitSettings,
+    MessageOrder,
+    ModelSettings,
+    PipelineSettings,
+    PriceSettings,
+    Serve,
+    Structured,
+    api_key,
+)
+from vpref.settings.running import (
+    DriverSettings,
+    FaultSettings,
+    Progress,
+    SimulatorSettings,
+    StoreSettings,
+    TrackingMode,
+    TrackingSettings,
+)
+from vpref.settings.verbs import (
+    BOX_CATEGORIES,
+    BoxesSettings,
+    EvaluateSettings,
+    GenerateSettings,
+    ReportSettings,
+    RunSettings,
+    SimulateSettings,
+)
+
+__all__ = [
+    "BOX_CATEGORIES",
+    "RESERVED_PARAMS",
+    "SECRET_PARAMS",
+    "Api",
+    "BoxSource",
+    "BoxesSettings",
+    "DataSettings",
+    "DetectionSettings",
+    "DriverSettings",
+    "Duplicates",
+    "EvaluateSettings",
+    "FaultSettings",
+    "GenerateSettings",
+    "ImageSettings",
+    "LimitSettings",
+    "MessageOrder",
+    "ModelSettings",
+    "PipelineSettings",
+    "PriceSettings",
+    "Progress",
+    "ReportSettings",
+    "RunSettings",
+    "Serve",
+    "SimulateSettings",
+    "SimulatorSettings",
+    "Source",
+    "StoreSettings",
+    "Structured",
+    "TrackingMode",
+    "TrackingSettings",
+    "api_key",
+]

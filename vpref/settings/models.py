@@ -1,0 +1,173 @@
+"""How to reach models, and which plays which role."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from vpref.domain import Role
+from vpref.settings.base import MISSING, require
+
+
+class Api(Enum):
+    """Endpoint family: OpenAI's Responses, or Chat Completions as many servers speak it."""
+
+    responses = "responses"
+    chat = "chat"
+
+
+class Structured(Enum):
+    """How a reply's JSON schema reaches the model: enforced by the server (`strict`), passed on without
+    the strict flag (`json_schema`), or only told in the prompt (`prompt`)."""
+
+    strict = "strict"
+    json_schema = "json_schema"
+    prompt = "prompt"
+
+
+class Serve(Enum):
+    """Who runs the server: somebody else (`external`), or vpref itself for the run (`simulator`)."""
+
+    external = "external"
+    simulator = "simulator"
+
+
+@dataclass
+class ImageSettings:
+    """How images are sent. `detail` is OpenAI's (null: not sent); `max_side` px bounds the longer side."""
+
+    detail: str | None = "high"
+    max_side: int | None = None
+
+    def __post_init__(self) -> None:
+        require(self.max_side is None or self.max_side >= 32, "image.max_side must be at least 32 pixels, or null.")
+
+
+@dataclass
+class PriceSettings:
+    """US dollars for a million tokens; `cached` is the price of input tokens read from the server's cache."""
+
+    input: float = 0.0
+    cached: float = 0.0
+    output: float = 0.0
+
+
+@dataclass
+class LimitSettings:
+    """Bounds on one model: requests at once, seconds for a request, and how often a failed one is retried
+    (the server's Retry-After is obeyed)."""
+
+    concurrency: int = 32
+    timeout_s: float = 180.0
+    retries: int = 6
+
+    def __post_init__(self) -> None:
+        require(self.concurrency >= 1, f"limits.concurrency is {self.concurrency}; it must be at least 1.")
+        require(self.timeout_s > 0, f"limits.timeout_s is {self.timeout_s}; it must be above 0.")
+        require(self.retries >= 0, f"limits.retries is {self.retries}; it must be 0 or more.")
+
+
+RESERVED_PARAMS = frozenset({"model", "messages", "input", "instructions", "stream", "n", "response_format", "text"})
+SECRET_PARAMS = frozenset({"api_key", "authorization", "headers", "extra_headers"})
+
+
+@dataclass
+class ModelSettings:
+    """How to reach one model.
+
+    `server` is the identity of who answers, part of every call's key: two servers with one name are taken
+    to give the same replies. `params` go into the request as they are. `api_key_env` names the environment
+    variable that holds the key, null where the server wants none.
+    """
+
+    name: str = MISSING
+    label: str | None = None
+    server: str = MISSING
+    api: Api = Api.chat
+    base_url: str | None = None
+    api_key_env: str | None = None
+    serve: Serve = Serve.external
+    structured: Structured = Structured.json_schema
+    params: dict[str, Any] = field(default_factory=dict)
+    image: ImageSettings = field(default_factory=ImageSettings)
+    price: PriceSettings = field(default_factory=PriceSettings)
+    limits: LimitSettings = field(default_factory=LimitSettings)
+
+    def __post_init__(self) -> None:
+        taken = sorted(RESERVED_PARAMS.intersection(self.params))
+        require(not taken, f"params of model {self.name!r} may not hold {', '.join(taken)}: vpref sets these itself.")
+        secret = sorted(SECRET_PARAMS.intersection(self.params))
+        require(not secret, f"params may not hold {', '.join(secret)}: keys belong in the environment (api_key_env).")
+        require(
+            "@" not in (self.base_url or ""),
+            f"base_url of model {self.name!r} may not hold a user or password: it would be recorded with every run.",
+        )
+        require(
+            self.server.split("/")[0] != "simulator" or self.serve is Serve.simulator,
+            f"server: simulator is kept for the built-in simulator; give model {self.name!r} another server name.",
+        )
+
+    @property
+    def title(self) -> str:
+        """The name shown in tables."""
+        return self.label or self.name
+
+
+def api_key(model: ModelSettings) -> str:
+    """The model's key from the environment, or a placeholder where the server wants none.
+
+    Raises ConfigError naming the variable when it is unset or empty.
+    """
+    if model.api_key_env is None:
+        return "none"
+    value = os.environ.get(model.api_key_env, "").strip()
+    require(
+        bool(value),
+        f"Model {model.name!r} needs an API key in the environment variable {model.api_key_env}; set it, or choose "
+        "another model (model@pipeline.model=simulator runs without a key).",
+    )
+    return value
+
+
+class MessageOrder(Enum):
+    """`instructions_first` shares the role's text across images in a prefix cache, `image_first` the image
+    across roles; which one saves more depends on their lengths (DESIGN 7)."""
+
+    instructions_first = "instructions_first"
+    image_first = "image_first"
+
+
+@dataclass
+class PipelineSettings:
+    """The loop generator -> reviewer -> (revisor -> reviewer)* -> responder and who plays each role; the mapper
+    names boxes before it.
+
+    A role left null is played by `model`. `attempts` bounds how often a malformed reply is asked for.
+    """
+
+    model: ModelSettings = field(default_factory=ModelSettings)
+    generator: ModelSettings | None = None
+    reviewer: ModelSettings | None = None
+    revisor: ModelSettings | None = None
+    responder: ModelSettings | None = None
+    mapper: ModelSettings | None = None
+    review: bool = True
+    max_revisions: int = 4
+    attempts: int = 3
+    message_order: MessageOrder = MessageOrder.instructions_first
+
+    def __post_init__(self) -> None:
+        require(self.max_revisions >= 0, f"pipeline.max_revisions is {self.max_revisions}; it must be 0 or more.")
+        require(self.attempts >= 1, f"pipeline.attempts is {self.attempts}; it must be at least 1.")
+
+    def roles(self) -> dict[Role, ModelSettings]:
+        """The model of each role."""
+        return {
+            Role.GENERATOR: self.generator or self.model,
+            Role.REVIEWER: self.reviewer or self.model,
+            Role.REVISOR: self.revisor or self.model,
+            Role.RESPONDER: self.responder or self.model,
+            Role.MAPPER: self.mapper or self.model,
+        }

@@ -1,0 +1,107 @@
+"""What each verb takes: the roots of `conf/*.yaml`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from vpref.domain import Category, Role, Variant
+from vpref.settings.base import MISSING, require
+from vpref.settings.data import DataSettings, DetectionSettings
+from vpref.settings.models import ModelSettings, PipelineSettings
+from vpref.settings.running import DriverSettings, SimulatorSettings, StoreSettings, TrackingSettings
+
+
+@dataclass
+class RunSettings:
+    """What every verb has."""
+
+    verb: str = MISSING
+    outputs: str = "outputs"
+    store: StoreSettings = field(default_factory=StoreSettings)
+    tracking: TrackingSettings = field(default_factory=TrackingSettings)
+    driver: DriverSettings = field(default_factory=DriverSettings)
+    simulator: SimulatorSettings = field(default_factory=SimulatorSettings)
+    preview: int | None = None
+    dry_run: bool = False
+
+    def __post_init__(self) -> None:
+        require(self.preview is None or self.preview >= 1, "preview must be a number of items, at least 1, or null.")
+
+
+BOX_CATEGORIES = frozenset({0, 2})
+"""Of the `boxes` variant, where every item depends on the image (SPEC 1)."""
+
+
+@dataclass
+class GenerateSettings(RunSettings):
+    """`vpref generate`: images in, items out."""
+
+    data: DataSettings = field(default_factory=DataSettings)
+    pipeline: PipelineSettings = field(default_factory=PipelineSettings)
+    detection: DetectionSettings = field(default_factory=DetectionSettings)
+    variants: list[str] = field(default_factory=lambda: ["plain"])
+    categories: list[int] = field(default_factory=lambda: [0, 1, 2, 3])
+    samples: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        allowed = [int(category) for category in Category]
+        for number in self.categories:
+            require(number in allowed, f"category {number} is unknown; choose from 0, 1, 2, 3 or all.")
+        for name in self.variants:
+            require(name in tuple(Variant), f"variant {name!r} is unknown; choose from {', '.join(Variant)}.")
+        require(
+            self.variants != ["boxes"] or bool(BOX_CATEGORIES & set(self.categories)),
+            "The boxes variant has categories 0 and 2 alone; choose one of these, or category=all.",
+        )
+        require(self.samples >= 1, f"samples is {self.samples}; it must be at least 1.")
+
+    @property
+    def boxed(self) -> bool:
+        return Variant.BOXES in self.variants
+
+    def models(self) -> dict[Role, ModelSettings]:
+        """The model of each role that this run needs."""
+        roles = self.pipeline.roles()
+        return roles if self.boxed else {role: model for role, model in roles.items() if role is not Role.MAPPER}
+
+
+@dataclass
+class BoxesSettings(RunSettings):
+    """`vpref boxes`: images in, boxes drawn and named out, as `generate` does it for the `boxes` variant."""
+
+    data: DataSettings = field(default_factory=DataSettings)
+    detection: DetectionSettings = field(default_factory=DetectionSettings)
+    mapper: ModelSettings = field(default_factory=ModelSettings)
+    attempts: int = 3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.attempts >= 1, f"attempts is {self.attempts}; it must be at least 1.")
+
+
+@dataclass
+class EvaluateSettings(RunSettings):
+    """`vpref evaluate`: items in, one model's responses and its accuracy out."""
+
+    dataset: str = MISSING
+    evaluated: ModelSettings = field(default_factory=ModelSettings)
+    include_unresolved: bool = False
+
+
+@dataclass
+class ReportSettings:
+    """`vpref report`: tables over evaluation runs."""
+
+    verb: str = "report"
+    outputs: str = "outputs"
+    runs: list[str] = field(default_factory=list)
+
+
+@dataclass
+class SimulateSettings:
+    """`vpref simulate`: the simulator alone, until Ctrl-C."""
+
+    verb: str = "simulate"
+    outputs: str = "outputs"
+    simulator: SimulatorSettings = field(default_factory=SimulatorSettings)
