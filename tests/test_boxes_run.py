@@ -85,6 +85,18 @@ def test_the_box_stage_alone_shows_each_image(tmp_path: Path) -> None:
     assert "still to be sent: 0 to 0 calls" in plan
 
 
+def test_a_preview_names_few_images_and_no_image_left_is_no_crash(tmp_path: Path) -> None:
+    out, _ = run("generate", *SIM, *FILE, "preview=1", cwd=tmp_path)
+    assert out.count(">>> to the generator") == 1
+    boxed = lines(tmp_path / run_folder(out) / "boxes.jsonl")
+    assert sum(one["discarded"] in (None, "too_few_named", "mapper_failed") for one in boxed) == 1
+    out, _ = run("generate", *SIM, *FILE, "data.ids=[chelsea.jpg]", cwd=tmp_path)
+    folder = tmp_path / run_folder(out)
+    assert (folder / "items.jsonl").read_bytes() == b""
+    assert json.loads((folder / "manifest.json").read_text())["summary"]["boxes"]["discarded_too_few"] == 1
+    assert "is empty" in complaint("evaluate", f"dataset={folder}", "model@evaluated=simulator", cwd=tmp_path)
+
+
 def test_how_duplicates_are_treated_is_config(tmp_path: Path) -> None:
     photo = ROOT / "vpref/images/photos/rocket.jpg"
     (tmp_path / "photos").mkdir()

@@ -11,7 +11,7 @@ from vpref.images import Gallery
 from vpref.reports import Table
 from vpref.runs.boxing import DISCARDS, BoxedImage, Stage, box_images, funnel, naming_steps, select_boxes
 from vpref.runs.folder import RunFolder
-from vpref.runs.generate import prepare_images
+from vpref.runs.generate import few, prepare_images
 from vpref.runs.session import session
 from vpref.runs.terminal import say, show_tables, shown
 from vpref.settings import BoxesSettings
@@ -22,7 +22,7 @@ def boxes(settings: BoxesSettings, folder: RunFolder) -> None:
     detection.check(settings.detection, settings.data.root)
     gallery = Gallery(Path(settings.store.root) / "images")
     with session(settings, {Role.MAPPER: settings.mapper}, gallery) as live:
-        images = prepare_images(settings.data, gallery, folder, settings.driver)[: settings.preview]
+        images = prepare_images(few(settings.data, settings.preview), gallery, folder, settings.driver)
         stage = Stage(live, gallery, folder, settings.data, settings.detection, settings.attempts)
         if settings.dry_run:
             from vpref.runs import plan
@@ -32,7 +32,7 @@ def boxes(settings: BoxesSettings, folder: RunFolder) -> None:
             return
         folder.note(servers={role.value: server for role, server in live.servers.items()})
         meter = Meter()
-        boxed = box_images(stage, images, meter)
+        boxed = box_images(stage, images, meter, settings.preview)
     folder.close()
     folder.note(summary=meter.summary())
     tables = [_images_table(boxed), funnel(boxed, {})]

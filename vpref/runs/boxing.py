@@ -62,9 +62,10 @@ class Stage:
     attempts: int
 
 
-def box_images(stage: Stage, images: Sequence[ImageRecord], meter: Meter) -> list[BoxedImage]:
-    """Box all images, in their order; one record of each goes to the run's `boxes.jsonl`."""
-    selected = select_boxes(stage, images)
+def box_images(stage: Stage, images: Sequence[ImageRecord], meter: Meter, most: int | None = None) -> list[BoxedImage]:
+    """Box all images, in their order, or until `most` went to the mapper; one record of each goes to the run's
+    `boxes.jsonl`."""
+    selected = _until(select_boxes(stage, images), most)
     asked = [one for one in selected if one.discarded is None]
     names: list[Naming] = []
     meter.total = len(asked)
@@ -77,6 +78,11 @@ def box_images(stage: Stage, images: Sequence[ImageRecord], meter: Meter) -> lis
         if one.drawn is not None:
             stage.gallery.link_into(own, one.drawn)
     return boxed
+
+
+def _until(selected: list[BoxedImage], most: int | None) -> list[BoxedImage]:
+    staying = [number for number, one in enumerate(selected, 1) if one.discarded is None]
+    return selected if most is None or len(staying) <= most else selected[: staying[most - 1]]
 
 
 def select_boxes(stage: Stage, images: Sequence[ImageRecord]) -> list[BoxedImage]:

@@ -60,6 +60,7 @@ def _drive(
         folder.record("responses", response)
         tracker.progress(meter.summary, meter.done)
 
+    folder.begin("responses")
     meter = Meter(total=min(dataset.count, settings.preview or dataset.count))
     live.run(jobs(), name=_verdict, emit=emit, meter=meter)
     return meter

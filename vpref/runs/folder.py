@@ -48,10 +48,14 @@ class RunFolder:
 
     def record(self, kind: str, value: BaseModel) -> None:
         """Append one record to `<kind>.jsonl`, which this run begins anew: a resumed run replays."""
-        journal = self._journals.get(kind)
-        if journal is None:
-            journal = self._journals[kind] = Journal(self.path / f"{kind}.jsonl", fresh=True)
-        journal.append(value.model_dump_json().encode())
+        if kind not in self._journals:
+            self.begin(kind)
+        self._journals[kind].append(value.model_dump_json().encode())
+
+    def begin(self, kind: str) -> Path:
+        """`<kind>.jsonl`, empty: there also when nothing comes to be recorded."""
+        self._journals[kind] = Journal(self.path / f"{kind}.jsonl", fresh=True)
+        return self._journals[kind].path
 
     def status(self, state: str, error: str | None = None) -> None:
         """Say how the run stands: running, finished, failed or interrupted."""

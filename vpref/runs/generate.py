@@ -6,7 +6,7 @@ import hashlib
 import itertools
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vpref import detection, interchange, reports, tracking
@@ -41,7 +41,7 @@ def generate(settings: GenerateSettings, folder: RunFolder) -> None:
         detection.check(settings.detection, settings.data.root)
     gallery = Gallery(Path(settings.store.root) / "images")
     with session(settings, settings.models(), gallery) as live:
-        images = prepare_images(settings.data, gallery, folder, settings.driver)
+        images = prepare_images(few(settings.data, settings.preview), gallery, folder, settings.driver)
         stage = Stage(live, gallery, folder, settings.data, settings.detection, settings.pipeline.attempts)
         if settings.dry_run:
             say(_plan(settings, stage, images))
@@ -49,10 +49,16 @@ def generate(settings: GenerateSettings, folder: RunFolder) -> None:
         folder.note(servers={role.value: server for role, server in live.servers.items()})
         with tracking.tracked(settings.tracking, folder.path, folder.config, job_type="generate") as tracker:
             meter = Meter(total=None)
-            boxed = box_images(stage, images, meter) if settings.boxed else []
+            boxed = box_images(stage, images, meter, settings.preview) if settings.boxed else []
             meter.restart()
             _drive(settings, live, _jobs(settings, images, boxed), folder, tracker, meter)
             _finish(folder, meter, images, boxed, tracker)
+
+
+def few(data: DataSettings, preview: int | None) -> DataSettings:
+    """Enough images for a preview: the first of all, so that it is quick on a hundred thousand of them too."""
+    chosen = data.first or data.sample or data.ids
+    return data if preview is None or chosen else replace(data, first=8 * preview)
 
 
 def prepare_images(
@@ -126,6 +132,7 @@ def _drive(
         tracker.progress(meter.summary, meter.done)
 
     meter.total = len(jobs)
+    folder.begin("items")
     live.run(steps(), name=lambda outcome: outcome.outcome, emit=emit, meter=meter)
 
 
@@ -143,7 +150,7 @@ def _finish(
     sources = {str(image.digest): image.source for image in images}
     write_json(folder.path / "reference.json", interchange.export(read_outcomes(records), sources))
     interchange.write_attribution(folder.path / "ATTRIBUTION.md", images)
-    summary = meter.summary() | counts.summary()
+    summary = meter.summary() | counts.summary() | ({"boxes": dict(tables[0].records[0])} if boxed else {})
     folder.note(summary=summary)
     tracker.finish(summary, tables, reports.generation_rows(read_outcomes(records), sources), folder.path / "images")
     show_tables(tables)
