@@ -161,7 +161,7 @@ def evaluation(client: str, size: int, folder: Path, url: str) -> Figures:
     items = folder / f"{size}.jsonl"
     if client != VPREF:
         return measured(folder, __file__, client, str(items), url)
-    model = ["model@evaluated=compatible", f"evaluated.base_url={url}", "evaluated.name=stub"]
+    model = ["model@evaluated=compatible", "model@extractor=null", f"evaluated.base_url={url}", "evaluated.name=stub"]
     figures = vpref(folder, "evaluate", f"dataset={items}", "evaluated.limits.concurrency=32", *model)
     assert figures["calls"] == size  # were two requests equal, vpref would send one
     return figures

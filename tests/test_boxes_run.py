@@ -18,6 +18,7 @@ from vpref.images.normalising import normalise
 from vpref.settings import DataSettings
 
 SIM = ["model@pipeline.model=simulator", *QUIET]
+EVALUATED = ["model@evaluated=simulator", "model@extractor=null"]
 FILE = ["variant=boxes", "detection=file"]
 SHARED = ROOT.parent / "shared"
 WEIGHTS = SHARED / "yolo" / "yolov8n_int8_openvino_model"
@@ -55,7 +56,7 @@ def test_boxes_from_a_file_go_all_the_way_to_a_table(tmp_path: Path) -> None:
     assert len(kept) == 2 * sum(one["discarded"] is None for one in boxed) > 0
     assert all((one["drawn"] is None) == (one["discarded"] is not None) for one in boxed)
     assert sum(one["discarded"] is not None for one in boxed) > 0
-    out, _ = run("evaluate", f"dataset={folder}", "model@evaluated=simulator", *QUIET, cwd=tmp_path)
+    out, _ = run("evaluate", f"dataset={folder}", *EVALUATED, *QUIET, cwd=tmp_path)
     assert "Table 1: accuracy, boxes" in out
     table = json.loads(next(tmp_path.glob("outputs/evaluate/*/tables/categories_boxes.json")).read_text())
     assert table["records"][0]["low_dependence"]["n"] == 0
@@ -149,5 +150,5 @@ def test_the_whole_variant_on_real_photos_with_real_weights(tmp_path: Path) -> N
     boxed = {one["source"]: one for one in lines(folder / "boxes.jsonl")}
     assert len(boxed) == 8
     assert len(kept) == 2 * sum(one["discarded"] is None for one in boxed.values()) > 0
-    out, _ = run("evaluate", f"dataset={folder}", "model@evaluated=simulator", *QUIET, cwd=tmp_path)
+    out, _ = run("evaluate", f"dataset={folder}", *EVALUATED, *QUIET, cwd=tmp_path)
     assert "Table 1: accuracy, boxes" in out

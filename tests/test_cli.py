@@ -14,6 +14,7 @@ from vpref.cli import main
 from vpref.domain import OUTCOME, Response
 
 SIM = ["model@pipeline.model=simulator", *QUIET]
+EVALUATED = ["model@evaluated=simulator", "model@extractor=null"]
 KEY = "sk-verysecretkeyvalue1234567890"
 SHARED_IMAGES = ROOT.parent / "shared" / "images"
 
@@ -31,7 +32,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         (["generate"], "OPENAI_API_KEY"),
         (["generat"], "Did you mean generate?"),
-        (["generate", "model@pipeline.model=nope"], "choose from compatible, gpt-4.1, gpt-5-mini, simulator"),
+        (["generate", "model@pipeline.model=nope"], "choose from compatible, gpt-4.1, gpt-5-mini, o4-mini, simulator"),
         (["generate", "category=7"], "choose from 0, 1, 2, 3, all"),
         (["generate", "categories=[7]", *SIM], "category 7 is unknown"),
         (["generate", "variants=[cubes]", *SIM], "variant 'cubes' is unknown"),
@@ -123,7 +124,14 @@ def test_a_run_leaves_all_that_leads_back_from_its_numbers(generated: Path) -> N
 def test_evaluating_and_reporting(generated: Path) -> None:
     home = generated.parents[2]
     folders = []
-    asked = ["evaluate", f"dataset={generated}", "model@evaluated=simulator", "profile@simulator=flawless", *QUIET]
+    asked = [
+        "evaluate",
+        f"dataset={generated}",
+        "model@evaluated=simulator",
+        "model@extractor=null",
+        "profile@simulator=flawless",
+        *QUIET,
+    ]
     for name, accuracy in (("good", "[1,1,1,1]"), ("poor", "[0,0,0.5,0.5]")):
         out, _ = run(*asked, f"evaluated.name={name}", f"simulator.accuracy={accuracy}", cwd=home)
         folders.append(home / run_folder(out))
@@ -181,7 +189,14 @@ def test_a_dry_run_bounds_the_calls_and_sends_nothing(tmp_path: Path) -> None:
     sent = json.loads((tmp_path / run_folder(out) / "manifest.json").read_text())["summary"]["calls"]["sent"]
     assert least <= sent <= most
     assert plan() == (0, 0)
-    evaluating = ["evaluate", f"dataset={run_folder(out)}", "model@evaluated=simulator", "dry_run=true", *QUIET]
+    evaluating = [
+        "evaluate",
+        f"dataset={run_folder(out)}",
+        "model@evaluated=simulator",
+        "model@extractor=null",
+        "dry_run=true",
+        *QUIET,
+    ]
     assert "still to be sent: 24 to 24 calls" in run(*evaluating, cwd=tmp_path)[0]
 
 

@@ -41,6 +41,8 @@ def test_a_categorys_prompts(golden: Callable[[str, str], None], category: Categ
 def test_what_an_evaluated_model_reads(golden: Callable[[str, str], None]) -> None:
     messages = prompts.evaluated(PICTURE, DRAFT)
     told = prompts.with_schema(prompts.again(messages, "it was cut off", 1), answer_form())
+    reading = transcript(prompts.extractor(DRAFT, "The $longest first."))
+    golden("prompts/extractor.txt", reading)
     parts = (transcript(messages), "===== asked again, with its schema told =====\n", transcript(told))
     golden("prompts/evaluated.txt", "\n".join(parts))
 

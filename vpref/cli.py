@@ -102,15 +102,18 @@ def _verb(given: list[str]) -> tuple[str, list[str]]:
         return _resumed(rest)
     if verb == "report":
         return verb, _positional_runs(rest)
-    return verb, [_quoted_numbers(one) for one in rest]
+    return verb, [_as_hydra_wants(one) for one in rest]
 
 
-def _quoted_numbers(override: str) -> str:
-    """`category=0` as Hydra wants it: an option of a group must be a text."""
+def _as_hydra_wants(override: str) -> str:
+    """What people write and Hydra's grammar has no word for: an option of a group that is a number, and the
+    place of a model left empty."""
     name, _, value = override.partition("=")
-    if name != "category":
-        return override
-    return f"{name}=" + re.sub(r"\b(\d+)\b", r"'\1'", value)
+    if name == "category":
+        return f"{name}=" + re.sub(r"\b(\d+)\b", r"'\1'", value)
+    if name.startswith("model@") and value == "null":
+        return f"~{name}"
+    return override
 
 
 def _positional_runs(rest: list[str]) -> list[str]:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from vpref import prompts
+from vpref import prompts, replies
+from vpref.asking import ask
 from vpref.domain import Call, Item, ModelRequest, Picture, Response, Role, Step
-from vpref.errors import CallFailed
+from vpref.errors import CallFailed, MalformedReply
 from vpref.extraction import match
 
+EXTRACTIONS = 3
+"""How often the extractor is asked at most for a usable reply."""
 
-def evaluate_item(item: Item) -> Step[Response]:
-    """Ask the evaluated model once and find the letter that its output means.
+
+def evaluate_item(item: Item, *, extractor: bool = False, attempts: int = EXTRACTIONS) -> Step[Response]:
+    """Ask the evaluated model once and find the letter that its output means: by direct matching and, with an
+    `extractor`, by a model where that fails.
 
     `truth`, where people gave one, is the letter expected; else the responder's answer. The item must have
-    one of the two.
+    one of the two. An extractor that gives no usable reply fails the item: it says nothing about the answer.
     """
     expected = item.truth or item.answer
     if expected is None:
@@ -24,11 +29,19 @@ def evaluate_item(item: Item) -> Step[Response]:
         reply = yield ModelRequest(Role.EVALUATED, prompts.evaluated(Picture(item.shown), item))
     except CallFailed as failure:
         return Response(**known, verdict="failed", reason=f"{failure.kind}: {failure}")
-    known |= {"text": reply.text, "finish": reply.finish, "calls": (Call.of(Role.EVALUATED, 0, reply),)}
+    calls = [Call.of(Role.EVALUATED, 0, reply)]
+    known |= {"text": reply.text, "finish": reply.finish}
     if reply.finish == "refusal":
-        return Response(**known, verdict="refused")
-    # An output that direct matching cannot read goes on to a model-based extractor here, once there is one.
+        return Response(**known, calls=tuple(calls), verdict="refused")
     found = match(reply.text, item.choices)
-    if found is None:
-        return Response(**known, verdict="unmatched")
-    return Response(**known, verdict="matched", letter=found.letter, by=found.by)
+    if found is not None:
+        return Response(**known, calls=tuple(calls), verdict="matched", letter=found.letter, by=found.by)
+    if not extractor or not reply.text.strip():
+        return Response(**known, calls=tuple(calls), verdict="unmatched")
+    request = ModelRequest(Role.EXTRACTOR, prompts.extractor(item, reply.text), replies.extraction_form())
+    try:
+        letter = yield from ask(request, replies.read_extraction, attempts, calls)
+    except (MalformedReply, CallFailed) as failure:
+        return Response(**known, calls=tuple(calls), verdict="failed", reason=f"extractor, {failure.kind}: {failure}")
+    verdict = "unmatched" if letter is None else "matched"
+    return Response(**known, calls=tuple(calls), verdict=verdict, letter=letter, by="model")

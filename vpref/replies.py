@@ -32,6 +32,10 @@ class _Answer(BaseModel):
     answer: Letter
 
 
+class _Extraction(BaseModel):
+    letter: Letter | Literal["none"]
+
+
 class _Draft(BaseModel):
     """A draft as replied. The order of fields is the order in which a model writes them."""
 
@@ -82,6 +86,12 @@ def review_form(category: Category) -> ReplyForm:
 def revision_form() -> ReplyForm:
     """The revisor's reply."""
     return _form("revision", _Revision)
+
+
+@cache
+def extraction_form() -> ReplyForm:
+    """The extractor's reply: a letter, or `none`."""
+    return _form("extraction", _Extraction)
 
 
 @cache
@@ -136,6 +146,12 @@ def read_answer(reply: ModelReply) -> Letter:
     return _read(reply, _Answer).answer
 
 
+def read_extraction(reply: ModelReply) -> Letter | None:
+    """The letter that the extractor saw in an output, None where it saw none."""
+    letter = _read(reply, _Extraction).letter
+    return None if letter == "none" else letter
+
+
 def _form(name: str, model: type[BaseModel]) -> ReplyForm:
     return ReplyForm(name, _strict(model.model_json_schema()))
 
@@ -187,7 +203,7 @@ def _json_object(text: str) -> dict[str, Any]:
 
 def _tidy(value: dict[str, Any]) -> dict[str, Any]:
     """Near misses of small models that carry no doubt: letters and issue names in another case."""
-    for name in ("answer", "issue"):
+    for name in ("answer", "issue", "letter"):
         if isinstance(value.get(name), str):
             value[name] = value[name].strip().strip("().").lower().replace(" ", "_")
     choices = value.get("choices")

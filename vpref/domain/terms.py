@@ -56,7 +56,7 @@ def reported_dependence(category: Category, variant: Variant) -> Dependence:
 
 class Role(StrEnum):
     """Who is asked. The first four are the paper's pipeline; `mapper` names the boxes of the `boxes` variant;
-    `evaluated` is the model under test."""
+    `evaluated` is the model under test, `extractor` reads outputs that direct matching cannot."""
 
     GENERATOR = "generator"
     REVIEWER = "reviewer"
@@ -64,6 +64,7 @@ class Role(StrEnum):
     RESPONDER = "responder"
     MAPPER = "mapper"
     EVALUATED = "evaluated"
+    EXTRACTOR = "extractor"
 
 
 class Record(BaseModel):

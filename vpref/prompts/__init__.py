@@ -108,6 +108,12 @@ def evaluated(picture: Picture, shown: Shown) -> tuple[Message, ...]:
     return (Message("user", (picture, fill("evaluated", item=item_block(shown)))),)
 
 
+def extractor(shown: Shown, output: str) -> tuple[Message, ...]:
+    """Ask which choice an evaluated model's output means (paper, section 4.2)."""
+    choices = "\n".join(f"{letter}) {text}" for letter, text in zip(LETTERS, shown.choices.texts, strict=True))
+    return (Message("user", (fill("extractor", question=shown.question, choices=choices, output=output),)),)
+
+
 def again(messages: tuple[Message, ...], problem: str, attempt: int) -> tuple[Message, ...]:
     """The same request once more, its last turn ending in what was wrong with the earlier reply. The attempt is
     told too: a model that always says the same to the same words would never get further."""

@@ -54,6 +54,7 @@ def _evaluation(settings: GenerateSettings, dataset: Path, name: str) -> Evaluat
         simulator=settings.simulator,
         dataset=str(dataset),
         evaluated=replace(settings.pipeline.model, name=name, label=None),
+        extractor=settings.pipeline.model,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from vpref import reports, tracking
-from vpref.domain import Response, Role, Step
+from vpref.domain import Response, Step
 from vpref.driver.meter import Meter
 from vpref.evaluation import evaluate_item
 from vpref.runs import plan
@@ -29,7 +29,7 @@ def evaluate(settings: EvaluateSettings, folder: RunFolder) -> None:
 def respond(settings: EvaluateSettings, folder: RunFolder) -> list[reports.Table]:
     """All of the verb but its printing; the tables are written too. A dry run has none."""
     dataset = open_dataset(settings.dataset, settings.include_unresolved)
-    with session(settings, {Role.EVALUATED: settings.evaluated}, dataset.gallery) as live:
+    with session(settings, settings.models(), dataset.gallery) as live:
         if settings.dry_run:
             say(plan.for_evaluation(settings, live, islice(dataset, settings.preview)))
             return []
@@ -53,7 +53,7 @@ def _drive(
 ) -> Meter:
     def jobs() -> Iterator[Step[Response]]:
         for item in islice(dataset, settings.preview):
-            step = evaluate_item(item)
+            step = evaluate_item(item, extractor=settings.extractor is not None)
             yield overheard(step, say, f"item {item.id}") if settings.preview else step
 
     def emit(response: Response) -> None:
@@ -76,7 +76,7 @@ def _finish(folder: RunFolder, meter: Meter, dataset: Dataset, tracker: tracking
     folder.close()
     folder.note(summary=meter.summary())
     evaluation = read_evaluation(folder.path)
-    tables = reports.accuracy_tables([evaluation])
+    tables = [*reports.accuracy_tables([evaluation]), reports.extraction_table([evaluation])]
     reports.write_tables(tables, folder.path / "tables")
     summary = meter.summary() | reports.accuracy_summary(evaluation)
     folder.note(summary=summary)

@@ -17,7 +17,8 @@ EXAMPLES = {
     "evaluate": (
         "vpref evaluate dataset=outputs/generate/TIME model@evaluated=gpt-4.1",
         "vpref evaluate -m dataset=outputs/generate/TIME model@evaluated=gpt-4.1,gpt-5-mini",
-        "vpref evaluate dataset=outputs/generate/TIME model@evaluated=simulator evaluated.name=any-name",
+        "vpref evaluate dataset=outputs/generate/TIME model@evaluated=compatible model@extractor=null \\\n"
+        "      evaluated.base_url=http://localhost:8000/v1 evaluated.name=my-model",
     ),
     "boxes": (
         "vpref boxes data.root=my_photos model@mapper=gpt-5-mini",

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 from vpref.backends import client, wire
 from vpref.domain import Item, ModelRequest, Outcome, Role, Step, Usage
-from vpref.evaluation import evaluate_item
+from vpref.evaluation import EXTRACTIONS, evaluate_item
 from vpref.naming import Naming
 from vpref.runs.session import Session
 from vpref.settings import BoxesSettings, EvaluateSettings, GenerateSettings, ModelSettings, PipelineSettings
@@ -32,6 +32,7 @@ INPUT_TOKENS = {
     Role.REVISOR: 700,
     Role.RESPONDER: 200,
     Role.EVALUATED: 170,
+    Role.EXTRACTOR: 260,
 }
 OUTPUT_TOKENS = {
     Role.MAPPER: 80,
@@ -40,6 +41,7 @@ OUTPUT_TOKENS = {
     Role.REVISOR: 220,
     Role.RESPONDER: 8,
     Role.EVALUATED: 10,
+    Role.EXTRACTOR: 8,
 }
 """Of the text alone, as our prompts and typical replies are."""
 
@@ -82,8 +84,9 @@ def for_naming(settings: BoxesSettings, live: Session, namings: Iterable[Step[Na
 
 def for_evaluation(settings: EvaluateSettings, live: Session, items: Iterable[Item]) -> str:
     """The plan of an evaluate run, as text."""
-    listed = list(items)
-    return _describe(len(listed), _bounds(((evaluate_item(item), None) for item in listed), live), live.models)
+    listed, extracting = list(items), settings.extractor is not None
+    steps = ((evaluate_item(item, extractor=extracting), None) for item in listed)
+    return _describe(len(listed), _bounds(steps, live), live.models)
 
 
 def stored_results(steps: Iterable[Step[T]], live: Session) -> list[T | None]:
@@ -99,7 +102,7 @@ def _bounds(steps: Iterable[tuple[Step[T], PipelineSettings | None]], live: Sess
             replayed = _replay(step, live, store)
             bounds.stored += replayed.stored.total()
             if replayed.pending is not None:
-                _add_rest(bounds, replayed.stored, replayed.pending, pipeline)
+                _add_rest(bounds, replayed.stored, replayed.pending, pipeline, Role.EXTRACTOR in live.models)
     return bounds
 
 
@@ -133,11 +136,19 @@ def _key(request: ModelRequest, live: Session) -> str:
     return wire.prepare(request, model, server, live.gallery.encoding(model.image)).key
 
 
-def _add_rest(bounds: _Bounds, stored: Counter[Role], pending: Role, pipeline: PipelineSettings | None) -> None:
+def _add_rest(
+    bounds: _Bounds, stored: Counter[Role], pending: Role, pipeline: PipelineSettings | None, extracting: bool
+) -> None:
     """What an item may still need. At least: no further issue, no malformed reply; at most: all of both."""
-    if pipeline is None or pending is Role.MAPPER:
+    if pipeline is None:
         bounds.least[pending] += 1
-        bounds.most[pending] += 1 if pipeline is None else pipeline.attempts - stored[pending]
+        bounds.most[pending] += 1 if pending is Role.EVALUATED else EXTRACTIONS - stored[pending]
+        if pending is Role.EVALUATED and extracting:
+            bounds.most[Role.EXTRACTOR] += EXTRACTIONS
+        return
+    if pending is Role.MAPPER:
+        bounds.least[pending] += 1
+        bounds.most[pending] += pipeline.attempts - stored[pending]
         return
     review = [Role.REVIEWER] if pipeline.review else []
     rest = {
@@ -172,5 +183,6 @@ def _describe(items: int, bounds: _Bounds, models: dict[Role, ModelSettings] | o
 
 def _usd(model: ModelSettings, role: Role) -> float:
     reasoning = REASONING_TOKENS if any("reasoning" in name for name in model.params) else 0
-    usage = Usage(input=INPUT_TOKENS[role] + IMAGE_TOKENS, output=OUTPUT_TOKENS[role] + reasoning)
+    image = 0 if role is Role.EXTRACTOR else IMAGE_TOKENS
+    usage = Usage(input=INPUT_TOKENS[role] + image, output=OUTPUT_TOKENS[role] + reasoning)
     return client.cost(model, usage)

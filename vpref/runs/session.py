@@ -107,8 +107,8 @@ def session(settings: RunSettings, models: Mapping[Role, ModelSettings], gallery
     """A session with its keys and addresses checked, the simulator running where a model wants it, and every
     server asked who it is (unless `dry_run`). Raises ConfigError before any request of the run is sent."""
     _check_store(Path(settings.store.root))
-    for model in models.values():
-        _check(model)
+    for role, model in models.items():
+        _check(role, model)
     with contextlib.ExitStack() as stack:
         made = Session(settings, models, gallery)
         if any(model.serve is Serve.simulator for model in models.values()):
@@ -134,8 +134,12 @@ def _check_store(root: Path) -> None:
         raise ConfigError(f"The call store cannot be kept in {root}, no folder that can be written; set store.root.")
 
 
-def _check(model: ModelSettings) -> None:
-    api_key(model)
+def _check(role: Role, model: ModelSettings) -> None:
+    if role is Role.EXTRACTOR:
+        api_key(model, "leave what direct matching cannot read unmatched (model@extractor=null)")
+    else:
+        place = role.value if role in (Role.EVALUATED, Role.MAPPER) else "pipeline.model"
+        api_key(model, f"choose another model (model@{place}=simulator runs without a key)")
     if model.base_url is not None:
         parts = urlsplit(model.base_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:

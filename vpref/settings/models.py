@@ -115,18 +115,17 @@ class ModelSettings:
         return self.label or self.name
 
 
-def api_key(model: ModelSettings) -> str:
+def api_key(model: ModelSettings, instead: str = "choose another model") -> str:
     """The model's key from the environment, or a placeholder where the server wants none.
 
-    Raises ConfigError naming the variable when it is unset or empty.
+    Raises ConfigError naming the variable when it is unset or empty, and what to do `instead` of setting it.
     """
     if model.api_key_env is None:
         return "none"
     value = os.environ.get(model.api_key_env, "").strip()
     require(
         bool(value),
-        f"Model {model.name!r} needs an API key in the environment variable {model.api_key_env}; set it, or choose "
-        "another model (model@pipeline.model=simulator runs without a key).",
+        f"Model {model.name!r} needs an API key in the environment variable {model.api_key_env}; set it, or {instead}.",
     )
     return value
 

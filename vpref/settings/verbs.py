@@ -82,11 +82,18 @@ class BoxesSettings(RunSettings):
 
 @dataclass
 class EvaluateSettings(RunSettings):
-    """`vpref evaluate`: items in, one model's responses and its accuracy out."""
+    """`vpref evaluate`: items in, one model's responses and its accuracy out. Outputs that direct matching cannot
+    read go to the `extractor`, or stay unmatched where it is null."""
 
     dataset: str = MISSING
     evaluated: ModelSettings = field(default_factory=ModelSettings)
+    extractor: ModelSettings | None = None
     include_unresolved: bool = False
+
+    def models(self) -> dict[Role, ModelSettings]:
+        """The model of each role that this run needs."""
+        extracting = {} if self.extractor is None else {Role.EXTRACTOR: self.extractor}
+        return {Role.EVALUATED: self.evaluated} | extracting
 
 
 @dataclass

@@ -24,6 +24,7 @@ FORMS = {
     "revision": (Role.REVISOR, {"proposed_fix", "draft"}),
     "answer": (Role.RESPONDER, {"answer"}),
     "naming": (Role.MAPPER, {"analysis", "names"}),
+    "extraction": (Role.EXTRACTOR, {"letter"}),
 }
 SHOWN = re.compile(
     r"(?:^Scene: (?P<scene>.*)\n+)?(?:^Preference: (?P<preference>.*)\n+)?^Question: (?P<question>.*)\n+"
@@ -107,6 +108,8 @@ def _value(asked: Asked, form: Form, settings: SimulatorSettings) -> Any:
             return {"answer": objects.likeliest(item) if item else rng.choice(LETTERS)}
         case Role.MAPPER:
             return names.naming(_classes(asked.text, form), asked.digest)
+        case Role.EXTRACTOR:
+            return {"letter": _meant(asked.text)}
         case _:
             return instance(form.schema, form.schema, rng)
 
@@ -195,6 +198,18 @@ def _choice(model: str, item: Draft, settings: SimulatorSettings) -> Letter:
     if rng.random() < skill + settings.skills.get(model, 0.0):
         return right
     return rng.choice([letter for letter in LETTERS if letter != right])
+
+
+def _meant(text: str) -> str:
+    """The choice most of whose words are in the quoted output, or `none`."""
+    question, _, output = text.rpartition("What the model said:")
+    said = set(re.findall(r"\w+", output.lower()))
+    shares = {}
+    for letter, choice in re.findall(r"^([a-d])\) (.*)$", question, re.MULTILINE):
+        words = set(re.findall(r"\w+", choice.lower()))
+        shares[letter] = len(words & said) / max(1, len(words))
+    clear = [letter for letter, share in shares.items() if share >= 0.8]
+    return clear[0] if len(clear) == 1 else "none"
 
 
 def _wordings(letter: Letter, choice: str) -> tuple[str, ...]:
