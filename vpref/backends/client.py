@@ -57,7 +57,6 @@ class Backend:
                 self.troubles, limits=httpx2.Limits(max_connections=concurrency, max_keepalive_connections=concurrency)
             ),
         )
-
         self._url = f"{self._client.base_url}".rstrip("/") + wire.PATHS[model.api]  # whole: a path is merged each time
 
     @property

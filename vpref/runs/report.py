@@ -20,7 +20,7 @@ def report(settings: ReportSettings, folder: RunFolder) -> None:
     evaluations = [read_evaluation(path) for path in paths]
     tables = [*reports.accuracy_tables(evaluations), *reports.comparison_tables(evaluations)]
     tables.append(reports.extraction_table(evaluations))
-    written = reports.write_tables(tables, folder.path / "tables")
+    reports.write_tables(tables, folder.path / "tables")
     folder.note(runs=[os.path.relpath(path) for path in paths])
     show_tables(tables)
-    say("tables: " + ", ".join(shown(path) for path in written))
+    say(f"tables: {shown(folder.path / 'tables')}")
