@@ -19,7 +19,7 @@ NEEDED = {"compatible": ["{}.name=m", "{}.base_url=http://localhost:1/v1"]}
 GROUPS = [
     (f"{folder.name}{place}", path.stem)
     for folder in sorted(CONF.iterdir())
-    if folder.is_dir() and folder.name not in ("model", "hydra", "__pycache__")
+    if folder.is_dir() and folder.name not in ("model", "hydra", "ablation", "__pycache__")
     for path in sorted(folder.glob("*.yaml"))
     for place in (["@simulator"] if folder.name == "profile" else [""])
 ]
@@ -49,6 +49,13 @@ def test_every_option_composes(group: str, option: str) -> None:
     more = ["data.root=x"] if option == "visual_genome" else []
     quoted = f"'{option}'" if option.isdigit() else option
     assert isinstance(settings_of("generate", f"{group}={quoted}", *more), GenerateSettings)
+
+
+@pytest.mark.parametrize("option", sorted(path.stem for path in (CONF / "ablation").glob("*.yaml")))
+def test_every_ablation_composes(option: str) -> None:
+    settings = settings_of("evaluate", "dataset=x", f"ablation={option}")
+    assert isinstance(settings, EvaluateSettings)
+    assert bool(settings.ablation.label) == (option != "nothing")
 
 
 @pytest.mark.parametrize("verb", ["report", "simulate", "demo"])
@@ -90,5 +97,5 @@ def test_slugs_are_safe_and_distinct() -> None:
     texts = ["a=1,b=2", "a=1/b=2", "a=1 b=2", "a" * 200, "a" * 201, "", "ä", "../..", "a=1"]
     slugs = [schema.slug(text) for text in texts]
     assert len(set(slugs)) == len(texts)
-    assert all("/" not in one and len(one) <= 70 and not one.startswith(".") for one in slugs)
+    assert all("/" not in one and len(one) <= 110 and not one.startswith(".") for one in slugs)
     assert slugs[-1] == "a=1"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,6 +25,7 @@ from vpref.domain import (
 )
 from vpref.errors import CallFailed
 from vpref.evaluation import evaluate_item
+from vpref.settings import AblationSettings, BoxesShown, ImageShown, PreferenceShown, SceneShown
 
 CHOICES = Choices(a="Sort by colour", b="Sort by length", c="Sort by age", d="Make no changes")
 DRAFT = Draft(scene="Crayons.", preference="I sort by length.", question="What now?", choices=CHOICES)
@@ -112,3 +114,60 @@ def test_the_extractor_is_a_model_of_its_own_and_tabled(tmp_path: Path) -> None:
     out, _ = run(*asked, "model@extractor=null", cwd=tmp_path)
     calls = json.loads((tmp_path / run_folder(out) / "manifest.json").read_text())["summary"]["calls"]
     assert (calls["sent"], calls["replayed"]) == (0, 24)
+
+
+OTHER = make_item(
+    Slot(image="2" * 64, category=Category.TYPICAL_LOW),
+    DRAFT.model_copy(update={"preference": "I sort by age."}),
+    shown="3" * 64,
+    answer="c",
+)
+
+
+@pytest.mark.parametrize(
+    ("left_out", "picture", "told", "not_told"),
+    [
+        ({"image": ImageShown.none}, None, "I sort by length.", ""),
+        ({"image": ImageShown.other_item}, "3" * 64, "I sort by length.", "by age."),
+        ({"preference": PreferenceShown.none}, "1" * 64, "Crayons.", "Preference:"),
+        ({"preference": PreferenceShown.other_item}, "1" * 64, "I sort by age.", "I sort by length."),
+        ({"scene": SceneShown.hidden}, "1" * 64, "I sort by length.", "Scene:"),
+        ({"boxes": BoxesShown.hidden}, "0" * 64, "Crayons.", ""),
+        ({"image": ImageShown.none, "scene": SceneShown.hidden}, None, "I sort by length.", "Scene:"),
+    ],
+)
+def test_what_is_left_out_is_left_out_and_recorded(
+    left_out: dict[str, Any], picture: str | None, told: str, not_told: str
+) -> None:
+    ablation = AblationSettings(**left_out)
+    step = evaluate_item(ITEM, ablation=ablation, other=OTHER)
+    parts = next(step).messages[0].parts
+    assert [part.digest for part in parts if isinstance(part, Picture)] == ([picture] if picture else [])
+    text = "".join(part for part in parts if isinstance(part, str))
+    assert told in text
+    assert not not_told or not_told not in text
+    with pytest.raises(StopIteration) as end:
+        step.send(said("B"))
+    response: Response = end.value.value
+    assert response.correct, "what counts as right is the item's own answer"
+    assert response.ablation is not None
+    assert (response.ablation.other is not None) == ablation.borrows
+    assert ablation.label
+
+
+def test_image_and_preference_dependence_are_measured(tmp_path: Path) -> None:
+    out, _ = run("generate", "model@pipeline.model=simulator", "samples=3", *QUIET, cwd=tmp_path)
+    asked = ["evaluate", f"dataset={run_folder(out)}", "model@evaluated=simulator", "model@extractor=null", *QUIET]
+    asked += ["profile@simulator=flawless"]
+    run(*asked, "-m", "ablation=nothing,no_image,no_preference,other_image", cwd=tmp_path)
+    out, _ = run("report", "outputs/evaluate", cwd=tmp_path)
+    assert "What answers depend on" in out
+    (path,) = tmp_path.glob("outputs/report/*/tables/dependence.json")
+    rows = {row["without"]: row for row in json.loads(path.read_text())["records"]}
+    assert set(rows) == {"no image", "no preference", "another item's image"}
+    image = rows["no image"]
+    assert image["low_dependence"]["difference"] == 0.0
+    assert image["high_dependence"]["difference"] > 0.4
+    assert image["high_dependence"]["low"] > 0
+    assert rows["no preference"]["overall"]["difference"] > 0.4
+    assert rows["another item's image"]["overall"]["n"] == 72

@@ -102,7 +102,8 @@ def _verb(given: list[str]) -> tuple[str, list[str]]:
         return _resumed(rest)
     if verb == "report":
         return verb, _positional_runs(rest)
-    return verb, [_as_hydra_wants(one) for one in rest]
+    sweeping = [one for one in rest if one in ("-m", "--multirun")]  # Hydra's parser loses what follows a late one
+    return verb, sweeping + [_as_hydra_wants(one) for one in rest if one not in sweeping]
 
 
 def _as_hydra_wants(override: str) -> str:

@@ -17,6 +17,7 @@ from vpref.domain.messages import (
 )
 from vpref.domain.outcomes import (
     OUTCOME,
+    Ablation,
     Accepted,
     Call,
     Failed,
@@ -43,6 +44,7 @@ from vpref.domain.terms import (
 __all__ = [
     "LETTERS",
     "OUTCOME",
+    "Ablation",
     "Accepted",
     "Box",
     "Call",

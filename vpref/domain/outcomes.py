@@ -104,6 +104,16 @@ OUTCOME: TypeAdapter[Outcome] = TypeAdapter(Annotated[Outcome, Field(discriminat
 Verdict: TypeAlias = Literal["matched", "unmatched", "refused", "failed"]
 
 
+class Ablation(Record):
+    """What an evaluated model was not shown of an item, or was shown of another one (`other`, its id)."""
+
+    image: str
+    preference: str
+    scene: str
+    boxes: str
+    other: str | None = None
+
+
 class Response(Record):
     """An evaluated model's answer to one item.
 
@@ -120,6 +130,7 @@ class Response(Record):
     text: str = ""
     finish: Finish | None = None
     reason: str | None = None
+    ablation: Ablation | None = None
     calls: tuple[Call, ...] = ()
 
     @property

@@ -42,8 +42,9 @@ def fill(name: str, /, **fields: str) -> str:
 
 
 def item_block(shown: Shown) -> str:
-    """An item or draft as models read it, one field a line."""
-    lines = [f"Scene: {shown.scene}", f"Preference: {shown.preference}", f"Question: {shown.question}"]
+    """An item or draft as models read it, one field a line. A field that is empty (in an ablation) has no line."""
+    fields = {"Scene": shown.scene, "Preference": shown.preference, "Question": shown.question}
+    lines = [f"{name}: {text}" for name, text in fields.items() if text]
     lines += [f"{letter}) {text}" for letter, text in zip(LETTERS, shown.choices.texts, strict=True)]
     return "\n".join(lines)
 
@@ -103,9 +104,10 @@ def mapper(picture: Picture, classes: Mapping[str, str]) -> tuple[Message, ...]:
     return (Message("user", (picture, fill("mapper", boxes=json.dumps(classes, ensure_ascii=False)))),)
 
 
-def evaluated(picture: Picture, shown: Shown) -> tuple[Message, ...]:
-    """An item as the evaluated model meets it: one turn, no system text, the image first."""
-    return (Message("user", (picture, fill("evaluated", item=item_block(shown)))),)
+def evaluated(picture: Picture | None, shown: Shown) -> tuple[Message, ...]:
+    """An item as the evaluated model meets it: one turn, no system text, the image first if there is one."""
+    text = fill("evaluated", item=item_block(shown))
+    return (Message("user", (text,) if picture is None else (picture, text)),)
 
 
 def extractor(shown: Shown, output: str) -> tuple[Message, ...]:

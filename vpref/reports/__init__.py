@@ -2,6 +2,7 @@
 
 from vpref.reports.accuracy import Evaluation, accuracy_summary, accuracy_tables, evaluation_rows
 from vpref.reports.comparison import comparison_tables
+from vpref.reports.dependence import dependence_table
 from vpref.reports.extraction import extraction_table
 from vpref.reports.generation import GenerationCounts, generation_rows, generation_tables
 from vpref.reports.table import Table, write_tables
@@ -13,6 +14,7 @@ __all__ = [
     "accuracy_summary",
     "accuracy_tables",
     "comparison_tables",
+    "dependence_table",
     "evaluation_rows",
     "extraction_table",
     "generation_rows",

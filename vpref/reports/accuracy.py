@@ -22,10 +22,13 @@ class Evaluation:
     title: str
     simulated: bool
     responses: Sequence[Response]
+    ablation: str = ""
+    """What was left out, in words; empty for nothing."""
 
     @property
     def shown(self) -> str:
-        return f"{self.title} (simulated)" if self.simulated else self.title
+        named = f"{self.title}, {self.ablation}" if self.ablation else self.title
+        return f"{named} (simulated)" if self.simulated else named
 
     def of(self, variant: Variant) -> list[Response]:
         """The responses of one variant."""
@@ -44,6 +47,7 @@ _CATEGORIES = {
     "low_dependence": "Low dependence",
     "high_dependence": "High dependence",
 }
+GROUP_NAMES = {"overall": "Overall", "typical": "Typical", "atypical": "Atypical", **_CATEGORIES}
 _INTERVAL = "95 % interval"
 _COUNTS = ("n", "Coverage", "Unmatched", "Refused", "Failed")
 
@@ -98,7 +102,12 @@ class _Row:
 
     def record(self, names: Iterable[str]) -> dict[str, Any]:
         groups = {name: self.groups[name].figures() for name in names}
-        return {"model": self.evaluation.title, "simulated": self.evaluation.simulated, **groups}
+        return {
+            "model": self.evaluation.title,
+            "ablation": self.evaluation.ablation,
+            "simulated": self.evaluation.simulated,
+            **groups,
+        }
 
 
 def accuracy_tables(evaluations: Iterable[Evaluation]) -> list[Table]:

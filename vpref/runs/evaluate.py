@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice, repeat
 
 from vpref import reports, tracking
-from vpref.domain import Response, Step
+from vpref.domain import Item, Response, Step
 from vpref.driver.meter import Meter
+from vpref.errors import ConfigError
 from vpref.evaluation import evaluate_item
 from vpref.runs import plan
 from vpref.runs.datasets import Dataset, open_dataset
@@ -31,7 +32,7 @@ def respond(settings: EvaluateSettings, folder: RunFolder) -> list[reports.Table
     dataset = open_dataset(settings.dataset, settings.include_unresolved)
     with session(settings, settings.models(), dataset.gallery) as live:
         if settings.dry_run:
-            say(plan.for_evaluation(settings, live, islice(dataset, settings.preview)))
+            say(plan.for_evaluation(live, [step for _, step in steps(settings, dataset)]))
             return []
         folder.note(
             dataset={
@@ -42,6 +43,7 @@ def respond(settings: EvaluateSettings, folder: RunFolder) -> list[reports.Table
             },
             servers={role.value: server for role, server in live.servers.items()},
             evaluated=settings.evaluated.title,
+            ablation=settings.ablation.label,
         )
         with tracking.tracked(settings.tracking, folder.path, folder.config, job_type="evaluate") as tracker:
             meter = _drive(settings, live, dataset, folder, tracker)
@@ -52,8 +54,7 @@ def _drive(
     settings: EvaluateSettings, live: Session, dataset: Dataset, folder: RunFolder, tracker: tracking.Tracker
 ) -> Meter:
     def jobs() -> Iterator[Step[Response]]:
-        for item in islice(dataset, settings.preview):
-            step = evaluate_item(item, extractor=settings.extractor is not None)
+        for item, step in steps(settings, dataset):
             yield overheard(step, say, f"item {item.id}") if settings.preview else step
 
     def emit(response: Response) -> None:
@@ -64,6 +65,25 @@ def _drive(
     meter = Meter(total=min(dataset.count, settings.preview or dataset.count))
     live.run(jobs(), name=_verdict, emit=emit, meter=meter)
     return meter
+
+
+def steps(settings: EvaluateSettings, dataset: Dataset) -> Iterator[tuple[Item, Step[Response]]]:
+    """Each item with its coroutine. Only an ablation that borrows needs more than one item in memory."""
+    others = _lenders(dataset) if settings.ablation.borrows else repeat(None)
+    for item, other in islice(zip(dataset, others, strict=False), settings.preview):
+        extracting = settings.extractor is not None
+        yield item, evaluate_item(item, extractor=extracting, ablation=settings.ablation, other=other)
+
+
+def _lenders(dataset: Dataset) -> Iterator[Item]:
+    """For each item the next one of another image and of its own variant, from the start again at the end."""
+    items = list(dataset)
+    for number, item in enumerate(items):
+        later = chain(items[number + 1 :], items[:number])
+        lender = next((o for o in later if o.slot.image != item.slot.image and o.variant is item.variant), None)
+        if lender is None:
+            raise ConfigError("All items of a variant show one image, so that none can borrow from another's.")
+        yield lender
 
 
 def _verdict(response: Response) -> str:

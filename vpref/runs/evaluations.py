@@ -24,7 +24,12 @@ def read_evaluation(folder: Path) -> Evaluation:
         raise ConfigError(f"Cannot read {path} ({error.strerror}); has the run got any response yet?") from error
     except (ValidationError, KeyError, TypeError) as error:
         raise ConfigError(f"{folder} holds no evaluation run of ours ({str(error).splitlines()[0]}).") from error
-    return Evaluation(title=title, simulated=is_simulated(server) or dataset["simulated"], responses=responses)
+    return Evaluation(
+        title=title,
+        simulated=is_simulated(server) or dataset["simulated"],
+        responses=responses,
+        ablation=manifest.get("ablation", ""),
+    )
 
 
 def find_evaluations(given: list[str]) -> list[Path]:

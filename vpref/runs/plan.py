@@ -7,17 +7,17 @@ come from the models' configs; tokens are estimated, and said to be.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from vpref.backends import client, wire
-from vpref.domain import Item, ModelRequest, Outcome, Role, Step, Usage
-from vpref.evaluation import EXTRACTIONS, evaluate_item
+from vpref.domain import ModelRequest, Outcome, Response, Role, Step, Usage
+from vpref.evaluation import EXTRACTIONS
 from vpref.naming import Naming
 from vpref.runs.session import Session
-from vpref.settings import BoxesSettings, EvaluateSettings, GenerateSettings, ModelSettings, PipelineSettings
+from vpref.settings import BoxesSettings, GenerateSettings, ModelSettings, PipelineSettings
 from vpref.store import CallStore
 
 T = TypeVar("T")
@@ -82,11 +82,9 @@ def for_naming(settings: BoxesSettings, live: Session, namings: Iterable[Step[Na
     return _describe(count, _bounds(((step, pipeline) for step in namings), live), live.models)
 
 
-def for_evaluation(settings: EvaluateSettings, live: Session, items: Iterable[Item]) -> str:
+def for_evaluation(live: Session, steps: Sequence[Step[Response]]) -> str:
     """The plan of an evaluate run, as text."""
-    listed, extracting = list(items), settings.extractor is not None
-    steps = ((evaluate_item(item, extractor=extracting), None) for item in listed)
-    return _describe(len(listed), _bounds(steps, live), live.models)
+    return _describe(len(steps), _bounds(((step, None) for step in steps), live), live.models)
 
 
 def stored_results(steps: Iterable[Step[T]], live: Session) -> list[T | None]:

@@ -33,7 +33,7 @@ def register() -> None:
     OmegaConf.register_new_resolver("vpref.slug", slug, replace=True)
 
 
-def slug(text: str, longest: int = 60) -> str:
+def slug(text: str, longest: int = 100) -> str:
     """A name for a folder out of any overrides: no separator survives, and two texts never share a name."""
     text = str(text)
     plain = re.sub(r"[^A-Za-z0-9._=-]+", "-", text).strip("-.") or "default"

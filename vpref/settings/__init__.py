@@ -5,6 +5,7 @@ them, and below `vpref.runs` there are only these objects. A field exists only w
 Knows nothing of Hydra or OmegaConf. Enum members are spelt as they are written in YAML.
 """
 
+from vpref.settings.ablation import AblationSettings, BoxesShown, ImageShown, PreferenceShown, SceneShown
 from vpref.settings.data import BoxSource, DataSettings, DetectionSettings, Duplicates, Source
 from vpref.settings.models import (
     RESERVED_PARAMS,
@@ -43,9 +44,11 @@ __all__ = [
     "BOX_CATEGORIES",
     "RESERVED_PARAMS",
     "SECRET_PARAMS",
+    "AblationSettings",
     "Api",
     "BoxSource",
     "BoxesSettings",
+    "BoxesShown",
     "DataSettings",
     "DetectionSettings",
     "DriverSettings",
@@ -54,14 +57,17 @@ __all__ = [
     "FaultSettings",
     "GenerateSettings",
     "ImageSettings",
+    "ImageShown",
     "LimitSettings",
     "MessageOrder",
     "ModelSettings",
     "PipelineSettings",
+    "PreferenceShown",
     "PriceSettings",
     "Progress",
     "ReportSettings",
     "RunSettings",
+    "SceneShown",
     "Serve",
     "SimulateSettings",
     "SimulatorSettings",

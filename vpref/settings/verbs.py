@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from vpref.domain import Category, Role, Variant
+from vpref.settings.ablation import AblationSettings
 from vpref.settings.base import MISSING, require
 from vpref.settings.data import DataSettings, DetectionSettings
 from vpref.settings.models import ModelSettings, PipelineSettings
@@ -88,6 +89,7 @@ class EvaluateSettings(RunSettings):
     dataset: str = MISSING
     evaluated: ModelSettings = field(default_factory=ModelSettings)
     extractor: ModelSettings | None = None
+    ablation: AblationSettings = field(default_factory=AblationSettings)
     include_unresolved: bool = False
 
     def models(self) -> dict[Role, ModelSettings]:

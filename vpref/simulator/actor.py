@@ -185,15 +185,17 @@ def _evaluated(asked: Asked, settings: SimulatorSettings) -> str:
     item = shown(asked.text)
     if item is None:
         return rng.choice(LETTERS).upper()
-    letter = _choice(asked.model, item, settings)
+    letter = _choice(asked.model, item, settings, sees=asked.image_tokens > 0)
     return rng.choice(_wordings(letter, item.choices[letter]))
 
 
-def _choice(model: str, item: Draft, settings: SimulatorSettings) -> Letter:
+def _choice(model: str, item: Draft, settings: SimulatorSettings, sees: bool) -> Letter:
     """The letter this model chooses: the same for one item however the question is put."""
     known, right = objects.recognise(item) or bank.recognise(item), objects.likeliest(item)
     # A foreign item tells no category, so it is met with the profile's average skill.
     skill = settings.accuracy[known.category] if known else sum(settings.accuracy) / 4
+    if known and known.category.dependence is Dependence.HIGH and not sees:
+        skill = 0.25  # one cannot see where things are
     rng = dice(model, item.model_dump_json(), "choice")
     if rng.random() < skill + settings.skills.get(model, 0.0):
         return right
