@@ -37,6 +37,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["generate", "categories=[7]", *SIM], "category 7 is unknown"),
         (["generate", "variants=[cubes]", *SIM], "variant 'cubes' is unknown"),
         (["generate", "model@pipeline.critic=gpt-4.1"], "There is no role 'critic'"),
+        (["import", "tracking=none"], "There is no place 'tracking'"),
         (["generate", "pipeline.max_revision=1"], "did you mean max_revisions?"),
         (["generate", "nonsense=1"], "There is no setting 'nonsense'"),
         (["generate", "simulator.faults.http_428=1"], "did you mean http_429?"),
@@ -145,7 +146,7 @@ def test_evaluating_and_reporting(generated: Path) -> None:
     assert "good (simulated)" in out
     assert "100.0%" in out
     csv = next(home.glob("outputs/report/*/tables/table2_accuracy_plain.csv")).read_text().splitlines()
-    assert csv[1].startswith("good,True,24,24,24,")
+    assert csv[1].startswith("good,,True,24,24,24,")
     out, _ = run("report", "outputs/evaluate", cwd=home)
     assert "good (simulated)" in out
     assert "poor (simulated)" in out

@@ -22,6 +22,7 @@ VERBS = {
     "generate": "images in, benchmark items out: generator -> reviewer -> revisor -> responder",
     "boxes": "images in, lettered boxes out: the first stage of variant=boxes, alone",
     "evaluate": "items in, one model's responses and accuracy out",
+    "import": "a dataset in the reference implementation's JSON, made ready for evaluate",
     "report": "tables over evaluation runs: vpref report outputs/evaluate/*",
     "demo": "all of it on shipped photos against the built-in simulator; no key, no GPU",
     "simulate": "the simulator alone: an OpenAI-compatible server that makes things up",
@@ -147,7 +148,7 @@ def _start(verb: str, rest: list[str]) -> None:
     sys.argv = [f"vpref {verb}", *rest]
     from vpref.runs import mains
 
-    getattr(mains, verb)()
+    mains.MAINS[verb]()
 
 
 def _complain(sentence: str) -> None:

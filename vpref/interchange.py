@@ -8,9 +8,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
-from vpref.domain import Accepted, Draft, Failed, Outcome, Review, Role, Slot
+from pydantic import BaseModel, ValidationError
+
+from vpref.domain import Accepted, Draft, Failed, Letter, Outcome, Review, Role, Slot, Variant
+from vpref.errors import ConfigError
 
 _NAMESPACE = uuid.UUID("6f1d7b0c-3f4e-5b5e-9a41-1f0d4d6a8f52")
 
@@ -26,6 +29,39 @@ class Attributed(Protocol):
     def licence(self) -> str | None: ...
     @property
     def url(self) -> str | None: ...
+
+
+class ReferenceItem(BaseModel):
+    """One item as the reference implementation writes it."""
+
+    img: str
+    model: str = ""
+    category: Literal[0, 1, 2, 3]
+    uuid: str = ""
+    prompt: Draft
+    answer: Letter | None = None
+
+    @property
+    def variant(self) -> Variant:
+        """`boxes` where a choice names one: the image is then the drawn one."""
+        return Variant.BOXES if any("bounding box" in text for text in self.prompt.choices.texts) else Variant.PLAIN
+
+
+def read_items(value: object, name: str) -> list[ReferenceItem]:
+    """The items in a JSON value: a list of them, or our own export with a list under `items`. Raises ConfigError
+    naming the first that is not of the form."""
+    entries = value.get("items") if isinstance(value, dict) else value
+    if not isinstance(entries, list) or not entries:
+        raise ConfigError(f"{name} holds no list of items; each is {{img, model, category, uuid, prompt, answer}}.")
+    items = []
+    for number, entry in enumerate(entries, 1):
+        try:
+            items.append(ReferenceItem.model_validate(entry))
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise ConfigError(f"{name}, item {number}: {where} {first['msg']}.") from error
+    return items
 
 
 def export(outcomes: Iterable[Outcome], sources: Mapping[str, str]) -> dict[str, list[dict[str, Any]]]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from vpref.domain import OUTCOME, Failed, Item, Outcome, Unresolved, make_item
+from vpref.domain import OUTCOME, Failed, Item, Letter, Outcome, Unresolved, make_item
 from vpref.errors import ConfigError
 from vpref.images import Gallery
+from vpref.runs.folder import read_json
 
 _OURS = "give the folder of a `vpref generate` run, or its items.jsonl"
 
@@ -23,6 +24,7 @@ class Dataset:
     path: Path
     gallery: Gallery
     include_unresolved: bool
+    truth: Mapping[str, Letter] | None = None
     count: int = 0
     digest: str = ""
     simulated: bool = False
@@ -30,28 +32,53 @@ class Dataset:
     def __iter__(self) -> Iterator[Item]:
         for outcome in _outcomes(self.path):
             item = _usable(outcome, self.include_unresolved)
-            if item is not None:
+            if item is None:
+                continue
+            if self.truth is None:
                 yield item
+            elif item.id in self.truth:
+                yield item.model_copy(update={"truth": self.truth[item.id]})
 
 
-def open_dataset(given: str, include_unresolved: bool) -> Dataset:
-    """The dataset at a path. Raises ConfigError, in one sentence, where it is none of ours, was changed by
-    hand, lacks an image, or holds no item that can be asked."""
+def read_truth(path: Path) -> dict[str, Letter]:
+    """The right letter by item id. Raises ConfigError where the file says anything else."""
+    try:
+        return TypeAdapter(dict[str, Letter]).validate_python(read_json(path))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise ConfigError(f"{path} is no {{item id: letter}} with letters a to d ({first['msg']}).") from error
+
+
+def open_dataset(given: str, include_unresolved: bool, truth: Mapping[str, Letter] | None = None) -> Dataset:
+    """The dataset at a path; with `truth`, of the items it knows.
+
+    Raises ConfigError, in one sentence, where it is none of ours, was changed by hand, lacks an image, or holds no
+    item that can be asked.
+    """
     path = Path(given)
     if path.is_dir():
         path = path / "items.jsonl"
     if not path.is_file():
         raise ConfigError(f"There is no dataset at {given}; {_OURS}.")
     dataset = Dataset(path, Gallery(path.parent / "images"), include_unresolved)
-    count, simulated, left_out = 0, False, 0
+    count, simulated, left_out, unknown = 0, False, 0, set(truth or ())
     for outcome in _outcomes(path):
         item = _usable(outcome, include_unresolved)
         if item is None:
             left_out += 1
             continue
+        if truth is not None and item.id not in truth:
+            left_out += 1
+            continue
+        unknown.discard(item.id)
         _check(item, dataset)
         count += 1
         simulated = simulated or any(call.server.startswith("simulator/") for call in outcome.calls)
+    if unknown:
+        raise ConfigError(
+            f"{len(unknown)} items of the truth are not in {path}, the first {min(unknown)}; items that were changed "
+            "since have another id."
+        )
     if not count:
         if not left_out:
             raise ConfigError(f"{path} is empty; {_OURS}.")
@@ -59,7 +86,7 @@ def open_dataset(given: str, include_unresolved: bool) -> Dataset:
         raise ConfigError(f"{path} holds no item to ask, {left_out} failed or unresolved ones alone; {hint}.")
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return Dataset(path, dataset.gallery, include_unresolved, count, digest, simulated)
+    return Dataset(path, dataset.gallery, include_unresolved, truth, count, digest, simulated)
 
 
 def read_outcomes(path: Path) -> Iterator[Outcome]:

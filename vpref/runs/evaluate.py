@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain, islice, repeat
+from pathlib import Path
 
 from vpref import reports, tracking
 from vpref.domain import Item, Response, Step
@@ -11,7 +12,7 @@ from vpref.driver.meter import Meter
 from vpref.errors import ConfigError
 from vpref.evaluation import evaluate_item
 from vpref.runs import plan
-from vpref.runs.datasets import Dataset, open_dataset
+from vpref.runs.datasets import Dataset, open_dataset, read_truth
 from vpref.runs.evaluations import read_evaluation
 from vpref.runs.folder import RunFolder
 from vpref.runs.preview import overheard
@@ -29,7 +30,8 @@ def evaluate(settings: EvaluateSettings, folder: RunFolder) -> None:
 
 def respond(settings: EvaluateSettings, folder: RunFolder) -> list[reports.Table]:
     """All of the verb but its printing; the tables are written too. A dry run has none."""
-    dataset = open_dataset(settings.dataset, settings.include_unresolved)
+    truth = None if settings.truth is None else read_truth(Path(settings.truth))
+    dataset = open_dataset(settings.dataset, settings.include_unresolved, truth)
     with session(settings, settings.models(), dataset.gallery) as live:
         if settings.dry_run:
             say(plan.for_evaluation(live, [step for _, step in steps(settings, dataset)]))
@@ -40,6 +42,7 @@ def respond(settings: EvaluateSettings, folder: RunFolder) -> list[reports.Table
                 "sha256": dataset.digest,
                 "items": dataset.count,
                 "simulated": dataset.simulated,
+                "truth": settings.truth,
             },
             servers={role.value: server for role, server in live.servers.items()},
             evaluated=settings.evaluated.title,

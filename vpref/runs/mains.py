@@ -31,6 +31,8 @@ def _body(verb: str) -> Callable[[Any, Any], None]:
             from vpref.runs.evaluate import evaluate as body  # type: ignore[assignment]
         case "boxes":
             from vpref.runs.boxes import boxes as body  # type: ignore[assignment]
+        case "import":
+            from vpref.runs.importing import import_items as body  # type: ignore[assignment]
         case "report":
             from vpref.runs.report import report as body  # type: ignore[assignment]
         case "simulate":
@@ -40,6 +42,4 @@ def _body(verb: str) -> Callable[[Any, Any], None]:
     return body
 
 
-generate, boxes, evaluate, report, simulate, demo = map(
-    _main, ("generate", "boxes", "evaluate", "report", "simulate", "demo")
-)
+MAINS = {verb: _main(verb) for verb in schema.SCHEMAS}

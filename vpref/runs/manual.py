@@ -24,6 +24,7 @@ EXAMPLES = {
         "vpref boxes data.root=my_photos model@mapper=gpt-5-mini",
         "vpref boxes detection=file model@mapper=simulator",
     ),
+    "import": ("vpref import items=items.json data.root=images",),
     "report": ("vpref report outputs/evaluate/*",),
     "simulate": ("vpref simulate simulator.port=8000 profile@simulator=faulty",),
     "demo": ("vpref demo", "vpref demo data.root=my_photos"),

@@ -45,12 +45,12 @@ def _unknown_option(text: str) -> str | None:
 
 
 def _unknown_group(text: str) -> str | None:
-    found = re.search(r"Could not override '([^']+@[^']+|[^'.]+/[^'.]+)'", text)
+    found = re.search(r"Could not override '([^']+)'.*(?:in the defaults list|mean to override)", text, re.DOTALL)
     if found is None:
         return None
     role = re.fullmatch(r"model@pipeline\.(\w+)", found.group(1))
     if role:
-        return f"There is no role {role.group(1)!r}; {_nearest(role.group(1), ['model', *list(Role)[:4]])}"
+        return f"There is no role {role.group(1)!r}; {_nearest(role.group(1), ['model', *list(Role)[:5]])}"
     return f"There is no place {found.group(1)!r} to put an option; --help lists the groups and their places."
 
 

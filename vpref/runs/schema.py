@@ -11,7 +11,14 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from vpref.errors import ConfigError
-from vpref.settings import BoxesSettings, EvaluateSettings, GenerateSettings, ReportSettings, SimulateSettings
+from vpref.settings import (
+    BoxesSettings,
+    EvaluateSettings,
+    GenerateSettings,
+    ImportSettings,
+    ReportSettings,
+    SimulateSettings,
+)
 
 S = TypeVar("S")
 
@@ -19,6 +26,7 @@ SCHEMAS: dict[str, type] = {
     "generate": GenerateSettings,
     "evaluate": EvaluateSettings,
     "boxes": BoxesSettings,
+    "import": ImportSettings,
     "report": ReportSettings,
     "simulate": SimulateSettings,
     "demo": GenerateSettings,

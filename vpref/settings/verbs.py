@@ -91,11 +91,20 @@ class EvaluateSettings(RunSettings):
     extractor: ModelSettings | None = None
     ablation: AblationSettings = field(default_factory=AblationSettings)
     include_unresolved: bool = False
+    truth: str | None = None
 
     def models(self) -> dict[Role, ModelSettings]:
         """The model of each role that this run needs."""
         extracting = {} if self.extractor is None else {Role.EXTRACTOR: self.extractor}
         return {Role.EVALUATED: self.evaluated} | extracting
+
+
+@dataclass
+class ImportSettings(RunSettings):
+    """`vpref import`: items in the reference implementation's JSON in, a dataset out."""
+
+    items: str = MISSING
+    data: DataSettings = field(default_factory=DataSettings)
 
 
 @dataclass
