@@ -3,13 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-boxes check bench clean
+.PHONY: demo test test-core test-boxes check bench clean
 
 demo: $(VENV)/demo.stamp  ## the main job on shipped photos against the simulator; no key, no GPU
 	$(BIN)/vpref demo
 
 test: check  ## every check and test
 	$(BIN)/python -m pytest -n auto
+
+test-core: check  ## the same without the slow ones
+	$(BIN)/python -m pytest -n auto -m "not slow"
 
 test-boxes: $(VENV)-boxes/stamp  ## the detector itself; its environment holds torch, several gigabytes
 	$(VENV)-boxes/bin/python -m pytest tests/test_detection.py tests/test_boxes_run.py

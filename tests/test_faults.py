@@ -18,6 +18,8 @@ from tests.commands import QUIET, at, environment, read_log, run, run_folder, si
 from vpref.domain import OUTCOME, Failed, Outcome
 from vpref.pipeline import shuffle_choices
 
+pytestmark = pytest.mark.slow
+
 EXPORTS = ("items.jsonl", "images.jsonl", "reference.json", "tables/generation.csv", "tables/issues.csv")
 
 

@@ -12,6 +12,8 @@ import pytest
 
 from tests.commands import ROOT, environment
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -13,6 +13,8 @@ import pytest
 
 from tests.commands import environment, run, run_folder
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("wandb", reason="the W&B client is not installed")
 
 SIM = ["model@pipeline.model=simulator", "driver.progress=none", "profile@simulator=faulty", "simulator.stall_s=0.1"]

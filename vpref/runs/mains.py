@@ -11,8 +11,6 @@ from omegaconf import DictConfig
 from vpref.runs import schema
 from vpref.runs.execute import execute
 
-schema.register()
-
 
 def _main(verb: str) -> Callable[[], Any]:
     def task(config: DictConfig) -> None:
@@ -20,7 +18,12 @@ def _main(verb: str) -> Callable[[], Any]:
 
     task.__name__ = task.__qualname__ = verb  # launchers find the task by name in other processes
     entry: Callable[[], Any] = hydra.main(config_path="pkg://vpref.conf", config_name=verb, version_base="1.3")(task)
-    return entry
+
+    def start() -> None:
+        schema.register(verb, *(("generate",) if verb == "demo" else ()))  # the demo's config is built on generate's
+        entry()
+
+    return start
 
 
 def _body(verb: str) -> Callable[[Any, Any], None]:
