@@ -49,6 +49,7 @@ def test_a_runs_config_metrics_and_items_are_mirrored(tmp_path: Path) -> None:
     records = [json.loads(line) for line in (folder / "items.jsonl").read_text().splitlines()]
     read = json.loads(inspected(folder, "--summary"))
     assert (read["state"], read["exit_code"]) == ("finished", 0)
+    assert read["name"].endswith(" (simulated)")
     assert read["config"]["pipeline"]["max_revisions"] == 4
     accepted = sum(record["outcome"] == "accepted" for record in records)
     assert read["summary"]["items/accepted"] == accepted
@@ -85,7 +86,7 @@ def test_an_exception_marks_the_mirror_failed(tmp_path: Path) -> None:
     from vpref.tracking import tracked
 
     def fail() -> None:
-        with tracked(TrackingSettings(), tmp_path, {"a": 1}, job_type="generate") as tracker:
+        with tracked(TrackingSettings(), tmp_path, {"a": 1}, "generate", simulated=False) as tracker:
             tracker.progress(lambda: {"usd": 0.5}, 3)
             raise ZeroDivisionError
 

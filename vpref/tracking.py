@@ -121,8 +121,11 @@ def _numbers(summary: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
 
 
 @contextlib.contextmanager
-def tracked(settings: TrackingSettings, folder: Path, config: Mapping[str, Any], *, job_type: str) -> Iterator[Tracker]:
-    """A tracker for one run, ended with the run: an exception that passes marks it failed.
+def tracked(
+    settings: TrackingSettings, folder: Path, config: Mapping[str, Any], job_type: str, simulated: bool
+) -> Iterator[Tracker]:
+    """A tracker for one run, ended with the run: an exception that passes marks it failed. A `simulated` run says
+    so in its name and tags, wherever W&B shows it.
 
     Raises ConfigError when `online` is asked for and wandb is not installed; offline is then simply off.
     """
@@ -134,11 +137,13 @@ def tracked(settings: TrackingSettings, folder: Path, config: Mapping[str, Any],
             raise ConfigError("tracking=online needs wandb: pip install 'vpref[wandb]', or set tracking=none.")
         yield Tracker()
         return
-    with _start(settings, folder, config, job_type) as run:
+    with _start(settings, folder, config, job_type, simulated) as run:
         yield _WandbTracker(run)
 
 
-def _start(settings: TrackingSettings, folder: Path, config: Mapping[str, Any], job_type: str) -> wandb.Run:
+def _start(
+    settings: TrackingSettings, folder: Path, config: Mapping[str, Any], job_type: str, simulated: bool
+) -> wandb.Run:
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
     os.environ.setdefault("WANDB_SILENT", "true")  # as a setting alone it does not keep advertisements quiet
     os.environ["WANDB_DATA_DIR"] = str((folder / "wandb-data").resolve())  # staged files beside the run,
@@ -163,8 +168,8 @@ def _start(settings: TrackingSettings, folder: Path, config: Mapping[str, Any], 
         config=dict(config),
         job_type=job_type,
         group=sweep,
-        name=f"{sweep}/{folder.name}" if sweep else folder.name,
-        tags=[job_type],
+        name=(f"{sweep}/{folder.name}" if sweep else folder.name) + (" (simulated)" if simulated else ""),
+        tags=[job_type, *(["simulated"] if simulated else [])],
         reinit="create_new",
         settings=quiet,
     )

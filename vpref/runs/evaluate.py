@@ -48,7 +48,8 @@ def respond(settings: EvaluateSettings, folder: RunFolder) -> list[reports.Table
             evaluated=settings.evaluated.title,
             ablation=settings.ablation.label,
         )
-        with tracking.tracked(settings.tracking, folder.path, folder.config, job_type="evaluate") as tracker:
+        simulated = live.simulated or dataset.simulated
+        with tracking.tracked(settings.tracking, folder.path, folder.config, "evaluate", simulated) as tracker:
             meter = _drive(settings, live, dataset, folder, tracker)
             return _finish(folder, meter, dataset, tracker)
 

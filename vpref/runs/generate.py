@@ -47,7 +47,7 @@ def generate(settings: GenerateSettings, folder: RunFolder) -> None:
             say(_plan(settings, stage, images))
             return
         folder.note(servers={role.value: server for role, server in live.servers.items()})
-        with tracking.tracked(settings.tracking, folder.path, folder.config, job_type="generate") as tracker:
+        with tracking.tracked(settings.tracking, folder.path, folder.config, "generate", live.simulated) as tracker:
             meter = Meter(total=None)
             boxed = box_images(stage, images, meter, settings.preview) if settings.boxed else []
             meter.restart()

@@ -12,7 +12,7 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from vpref.backends import client
-from vpref.domain import Role, Step
+from vpref.domain import Role, Step, is_simulated
 from vpref.driver.meter import Meter
 from vpref.driver.online import Driver
 from vpref.driver.progress import ProgressView
@@ -33,6 +33,11 @@ class Session:
     gallery: Gallery
     base_urls: Mapping[str, str] = field(default_factory=dict)
     servers: dict[Role, str] = field(default_factory=dict)
+
+    @property
+    def simulated(self) -> bool:
+        """Whether any reply will be made up."""
+        return any(is_simulated(server) for server in self.servers.values())
 
     def backend(self, model: ModelSettings) -> client.Backend:
         """A client of one model; made inside the event loop that uses it."""
