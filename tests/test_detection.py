@@ -529,7 +529,7 @@ assert not [name for name in added if name.startswith(("YOLO", "OMP", "ULTRALYTI
         assert [*home.rglob("*"), *here.rglob("*")] == []
 
 
-# --- real weights on real photos (SPEC 7) ----------------------------------------------------------------
+# --- real weights on real photos ----------------------------------------------------------------
 
 
 def has_real_weights() -> bool:

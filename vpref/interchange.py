@@ -1,4 +1,4 @@
-"""The reference implementation's JSON (SPEC 1), so that items go to and come from its users.
+"""The reference implementation's JSON, so that items go to and come from its users.
 
 Knows nothing of runs: records in, plain values out.
 """

@@ -13,7 +13,7 @@ from vpref.domain import LETTERS, Category, Choices, Dependence
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """`meaning` is told to the reviewer, `fix` to the revisor (SPEC 2)."""
+    """`meaning` is told to the reviewer, `fix` to the revisor (paper, section 3.2)."""
 
     name: str
     meaning: str

@@ -1,4 +1,4 @@
-"""Naming the boxes of one image: the mapping revision as a coroutine, pure like the pipeline's (SPEC 3.3)."""
+"""Naming the boxes of one image: the mapping revision as a coroutine, pure like the pipeline's (paper, section 3.3)."""
 
 from __future__ import annotations
 

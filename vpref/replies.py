@@ -23,7 +23,7 @@ M = TypeVar("M", bound=BaseModel)
 
 
 MOST_WORDS = 4
-"""Of a box's name (SPEC 3.3)."""
+"""Of a box's name."""
 
 _OBJECT_TRIES = 64  # bounds the work on a reply that is nothing but braces
 

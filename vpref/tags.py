@@ -36,7 +36,7 @@ def tagged_object(text: str) -> str | None:
 
 def check_tags(draft: Draft, toolbox: Sequence[str]) -> None:
     """Each choice names exactly one object of the toolbox, word for word, in tags, except a choice of inaction;
-    no tag stands anywhere else (SPEC 3.5). Raises MalformedReply saying what is not so."""
+    no tag stands anywhere else (paper, section 3.3). Raises MalformedReply saying what is not so."""
     for field in ("scene", "preference", "question"):
         if _LOOSE.search(getattr(draft, field)):
             raise MalformedReply("bad_tags", f"the {field} has an object tag; only choices have them")
@@ -58,6 +58,6 @@ def check_kept(before: Draft, after: Draft) -> None:
 
 
 def with_letters(draft: Draft, letters: Mapping[str, str]) -> Draft:
-    """The draft with each tagged object as the box it lies in; `letters` by object name (SPEC 3.6)."""
+    """The draft with each tagged object as the box it lies in; `letters` by object name (paper, section 3.3)."""
     texts = (_TAG.sub(lambda tag: f"object in bounding box {letters[tag[1]]}", text) for text in draft.choices.texts)
     return draft.model_copy(update={"choices": Choices.of(tuple(texts))})

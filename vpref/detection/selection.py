@@ -1,4 +1,4 @@
-"""Which boxes of an image are shown, and whether the image stays: pure rules over detections (SPEC 3.1, 3.2, 3.4).
+"""Which boxes of an image are shown, and whether the image stays: pure rules over detections (paper, section 3.3).
 
 Knows nothing of where boxes come from, and looks at no pixels.
 """

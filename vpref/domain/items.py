@@ -11,7 +11,7 @@ from vpref.domain.terms import Category, Letter, Record, Variant
 
 class Slot(Record):
     """Where an item belongs, the same in every run: generator models and depths are compared by it, and
-    every seed derives from it (SPEC 1)."""
+    every seed derives from it."""
 
     image: str
     variant: Variant = Variant.PLAIN
@@ -118,7 +118,7 @@ def make_item(
     boxes: tuple[Box, ...] = (),
 ) -> Item:
     """An item with its id: 16 hex digits over the slot and exactly what is shown, so that a changed item
-    no longer matches old votes and responses (SPEC 1)."""
+    no longer matches old votes and responses."""
     seen = [slot.key, draft.scene, draft.preference, draft.question, *draft.choices.texts, shown]
     digest = hashlib.sha256("\x1f".join(seen).encode()).hexdigest()
     return Item(

@@ -26,7 +26,7 @@ class Dependence(StrEnum):
 
 
 class Category(IntEnum):
-    """Typicality x dependence. The integers are the interchange form (SPEC 1)."""
+    """Typicality x dependence. The integers are the interchange form and the paper's (section 3.1)."""
 
     TYPICAL_LOW = 0
     TYPICAL_HIGH = 1

@@ -84,7 +84,7 @@ class Gallery:
             other._put(target, self.read(digest))
 
     def encoding(self, settings: ImageSettings) -> str:
-        """How `data_url` encodes by these settings; part of a call's key (DESIGN, resume is replay)."""
+        """How `data_url` encodes by these settings; part of a call's key."""
         return "original" if settings.max_side is None else f"jpeg{_SENT_QUALITY}-{settings.max_side}"
 
     def data_url(self, digest: str, settings: ImageSettings) -> bytes:

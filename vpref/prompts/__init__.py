@@ -72,19 +72,19 @@ class Scene:
 
 
 def generator(scene: Scene) -> tuple[Message, ...]:
-    """Ask for a draft of one category (SPEC 2.1)."""
+    """Ask for a draft of one category (paper, section 3.2)."""
     return _messages(fill("generator", category=scene.terms), "Here is the image.", scene)
 
 
 def reviewer(scene: Scene, draft: Draft) -> tuple[Message, ...]:
-    """Ask for the one issue of a draft, among those of its category (SPEC 2.2)."""
+    """Ask for the one issue of a draft, among those of its category (paper, section 3.2)."""
     issues = "\n".join(f"- {issue.name}: {issue.meaning}" for issue in allowed_issues(scene.category))
     role = scene.noting_tags(fill("reviewer", issues=issues))
     return _messages(role, "The draft:\n\n" + item_block(draft), scene)
 
 
 def revisor(scene: Scene, draft: Draft, review: Review) -> tuple[Message, ...]:
-    """Ask for a mended draft, given the review and its issue's suggested fix (SPEC 2.3)."""
+    """Ask for a mended draft, given the review and its issue's suggested fix (paper, section 3.2)."""
     issue: Issue = issue_named(review.issue or "")
     case = (
         f"Issue: {issue.name} ({issue.meaning})\nReviewer's analysis: {review.analysis}\nSuggested fix: {issue.fix}"
@@ -95,12 +95,12 @@ def revisor(scene: Scene, draft: Draft, review: Review) -> tuple[Message, ...]:
 
 
 def responder(scene: Scene, draft: Draft) -> tuple[Message, ...]:
-    """Ask for the letter of the right choice (SPEC 2.4)."""
+    """Ask for the letter of the right choice (paper, section 3.2)."""
     return _messages(scene.noting_tags(fill("responder")), item_block(draft), scene)
 
 
 def mapper(picture: Picture, classes: Mapping[str, str]) -> tuple[Message, ...]:
-    """Ask for the name of each box, given its letter and class; the boxes are drawn on the picture (SPEC 3.3)."""
+    """Ask for the name of each box by its letter and class; the picture has the boxes drawn (paper, section 3.3)."""
     return (Message("user", (picture, fill("mapper", boxes=json.dumps(classes, ensure_ascii=False)))),)
 
 

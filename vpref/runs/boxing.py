@@ -1,4 +1,4 @@
-"""The box stage: from images to boxes that are detected, selected, named and drawn (SPEC 3.1 to 3.4 and 3.7).
+"""The box stage: from images to boxes that are detected, selected, named and drawn (paper, section 3.3).
 
 Every image leaves it with a record that says what was found, what was removed and why, and how each box came to
 its name; an image that falls says by which rule.

@@ -132,7 +132,7 @@ def api_key(model: ModelSettings, instead: str = "choose another model") -> str:
 
 class MessageOrder(Enum):
     """`instructions_first` shares the role's text across images in a prefix cache, `image_first` the image
-    across roles; which one saves more depends on their lengths (DESIGN 7)."""
+    across roles; which one saves more depends on their lengths."""
 
     instructions_first = "instructions_first"
     image_first = "image_first"

@@ -30,7 +30,7 @@ class RunSettings:
 
 
 BOX_CATEGORIES = frozenset({0, 2})
-"""Of the `boxes` variant, where every item depends on the image (SPEC 1)."""
+"""Of the `boxes` variant, where every item depends on the image (paper, section 3.1)."""
 
 
 @dataclass
