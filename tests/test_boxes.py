@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 
 from tests.test_pipeline import drive, review, said
 from vpref import prompts
-from vpref.domain import OUTCOME, Accepted, Box, Category, Choices, Draft, Failed, ModelReply, Slot, Variant
+from vpref.detection import letter, select
+from vpref.domain import OUTCOME, Accepted, Box, Category, Choices, Detection, Draft, Failed, ModelReply, Slot, Variant
 from vpref.errors import CallFailed, MalformedReply
-from vpref.naming import Naming, name_boxes
+from vpref.naming import Naming, name_boxes, renamed
 from vpref.pipeline import generate_item
-from vpref.settings import PipelineSettings
+from vpref.replies import read_naming
+from vpref.settings import DetectionSettings, Duplicates, PipelineSettings
 from vpref.tags import check_kept, check_tags, tagged_object, with_letters
 
 SLOT = Slot(image="0" * 64, variant=Variant.BOXES, category=Category.TYPICAL_LOW)
@@ -174,3 +176,49 @@ def test_letters_replace_names_word_for_word() -> None:
     lettered = with_letters(draft(), {"leftmost cup": "A", "spoon": "B"})
     assert lettered.choices.a == "Wash the object in bounding box A"
     assert lettered.choices.d == "Make no changes"
+
+
+def found_at(name: str, x: float, y: float, width: float, height: float, confidence: float | None) -> Detection:
+    return Detection(name=name, x0=x, y0=y, x1=x + width, y1=y + height, confidence=confidence)
+
+
+FOUND = st.builds(
+    found_at,
+    st.sampled_from(["cup", "Cup", "spoon", "person", "plate", "fork", "lamp", "vase"]),
+    st.floats(-50, 680),
+    st.floats(-50, 500),
+    st.floats(0, 200),
+    st.floats(0, 200),
+    st.none() | st.floats(0.3, 1),
+)
+NAMES = st.one_of(
+    st.sampled_from(["", "cup", "Cup ", "one two three four five", "<b>"]), st.text("abc dé\n", max_size=9)
+)
+
+
+@settings(max_examples=600, deadline=None)
+@given(
+    found=st.lists(FOUND, max_size=8),
+    names=st.fixed_dictionaries(dict.fromkeys("ABCD", NAMES), optional={"E": NAMES, "F": NAMES}),
+    duplicates=st.sampled_from(Duplicates),
+)
+def test_any_boxes_and_any_names_leave_letters_without_gaps_and_names_that_differ(
+    found: list[Detection], names: dict[str, str], duplicates: Duplicates
+) -> None:
+    selection = select(found, (640, 480), DetectionSettings(duplicates=duplicates))
+    candidates = letter(selection.kept)
+    assert [box.letter for box in candidates] == list("ABCDE"[: len(candidates)])
+    if selection.discarded:
+        return
+    try:
+        _, called = read_naming(said({"analysis": "", "names": names}), tuple(box.letter for box in candidates))
+    except MalformedReply:
+        return
+    kept, unnamed = renamed(candidates, called)
+    boxes = letter(kept)
+    assert len(kept) + len(unnamed) == len(candidates)
+    assert [box.letter for box in boxes] == list("ABCDE"[: len(boxes)])
+    assert len({box.name.casefold() for box in boxes}) == len(boxes)
+    places = {(box.x0, box.y0, box.x1, box.y1) for box in candidates}
+    assert all((box.x0, box.y0, box.x1, box.y1) in places for box in boxes)
+    assert all(0 <= box.x0 < box.x1 <= 640 and 0 <= box.y0 < box.y1 <= 480 for box in boxes)

@@ -8,7 +8,7 @@ from typing import Literal
 
 from vpref import prompts, replies
 from vpref.asking import ask
-from vpref.domain import Box, Call, ModelRequest, Picture, Record, Role, Step
+from vpref.domain import Box, Call, Detection, ModelRequest, Picture, Record, Role, Step
 from vpref.errors import CallFailed, MalformedReply
 
 
@@ -39,3 +39,11 @@ def name_boxes(drawn: str, boxes: tuple[Box, ...], attempts: int) -> Step[Naming
     except (MalformedReply, CallFailed) as problem:
         return Naming(calls=tuple(calls), kind=problem.kind, reason=str(problem))
     return Naming(analysis=analysis, names=names, calls=tuple(calls))
+
+
+def renamed(boxes: tuple[Box, ...], names: Mapping[str, str]) -> tuple[list[Detection], list[Detection]]:
+    """The boxes under their new names, and those that got none, without letters: they are given anew, so that
+    exactly the boxes that remain have one."""
+    bare = {box.letter: Detection(**box.model_dump(exclude={"letter"})) for box in boxes}
+    kept = [box.model_copy(update={"name": names[letter]}) for letter, box in bare.items() if names[letter]]
+    return kept, [box for letter, box in bare.items() if not names[letter]]

@@ -16,7 +16,7 @@ from vpref.detection import Selection
 from vpref.domain import Box, Detection, Record, RemovedBox, Step
 from vpref.driver.meter import Meter
 from vpref.images import Gallery, ImageRecord
-from vpref.naming import Naming, name_boxes
+from vpref.naming import Naming, name_boxes, renamed
 from vpref.reports import Table
 from vpref.runs.folder import RunFolder
 from vpref.runs.session import Session
@@ -118,18 +118,13 @@ def finished(one: BoxedImage, naming: Naming, stage: Stage) -> BoxedImage:
     """The image with the names it got; letters are given anew, so that exactly what remains is drawn."""
     if naming.names is None:
         return one.model_copy(update={"naming": naming, "discarded": "mapper_failed", "error": naming.reason})
-    called = [box.model_copy(update={"name": naming.names[box.letter]}) for box in one.candidates]
-    unnamed = [box for box in one.candidates if not naming.names[box.letter]]
-    removed = (*one.removed, *(RemovedBox(box=Detection(**_bare(box)), reason="unnamed") for box in unnamed))
-    boxes = detection.letter([Detection(**_bare(box)) for box in called if box.name])
+    named, unnamed = renamed(one.candidates, naming.names)
+    boxes = detection.letter(named)
+    removed = (*one.removed, *(RemovedBox(box=box, reason="unnamed") for box in unnamed))
     update = {"naming": naming, "removed": removed}
     if len(boxes) < 2:
         return one.model_copy(update=update | {"discarded": "too_few_named"})
     return one.model_copy(update=update | {"boxes": boxes, "drawn": _draw(one, boxes, stage)})
-
-
-def _bare(box: Box) -> dict[str, object]:
-    return box.model_dump(exclude={"letter"})
 
 
 def _draw(one: BoxedImage, boxes: tuple[Box, ...], stage: Stage) -> str:
