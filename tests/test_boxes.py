@@ -105,18 +105,10 @@ def test_boxes_prompts_name_the_toolbox_and_the_tags() -> None:
 
 
 def named(*replies: ModelReply | Exception) -> Naming:
-    step = name_boxes("1" * 64, BOXES, attempts=2)
-    request, left = next(step), list(replies)
-    assert request.form is not None
-    assert request.form.schema["properties"]["names"]["required"] == ["A", "B"]
-    try:
-        while True:
-            reply = left.pop(0)
-            step.throw(reply) if isinstance(reply, Exception) else step.send(reply)
-    except StopIteration as end:
-        assert not left
-        result: Naming = end.value
-        return result
+    result, asked = drive(name_boxes("1" * 64, BOXES, attempts=2), replies)
+    assert asked[0].form is not None
+    assert asked[0].form.schema["properties"]["names"]["required"] == ["A", "B"]
+    return result
 
 
 def naming(**names: str) -> ModelReply:

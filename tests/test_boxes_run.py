@@ -56,6 +56,14 @@ def test_boxes_from_a_file_go_all_the_way_to_a_table(tmp_path: Path) -> None:
     assert len(kept) == 2 * sum(one["discarded"] is None for one in boxed) > 0
     assert all((one["drawn"] is None) == (one["discarded"] is not None) for one in boxed)
     assert sum(one["discarded"] is not None for one in boxed) > 0
+    exported = json.loads((folder / "reference.json").read_text())["items"]
+    assert {one["img"] for one in exported} == {f"{outcome.item.shown}.jpg" for outcome in kept}
+    assert all((folder / "images" / one["img"]).is_file() for one in exported)
+    given = [f"items={folder / 'reference.json'}", f"data.root={folder / 'images'}", "driver.progress=none"]
+    imported, _ = run("import", *given, cwd=tmp_path)
+    again = [json.loads(line) for line in (tmp_path / run_folder(imported) / "items.jsonl").read_text().splitlines()]
+    assert [one["item"]["shown"] for one in again] == [outcome.item.shown for outcome in kept]
+    assert {one["slot"]["variant"] for one in again} == {"boxes"}
     out, _ = run("evaluate", f"dataset={folder}", *EVALUATED, *QUIET, cwd=tmp_path)
     assert "Table 1: accuracy, boxes" in out
     table = json.loads(next(tmp_path.glob("outputs/evaluate/*/tables/categories_boxes.json")).read_text())

@@ -186,6 +186,8 @@ def test_a_dry_run_bounds_the_calls_and_sends_nothing(tmp_path: Path) -> None:
     assert (least, most) == (24 * 3, 24 * 3 * (1 + 5 + 4 + 1))
     assert plan("pipeline=unreviewed") == (24 * 2, 24 * 2 * 3)
     assert not list(tmp_path.glob("outputs/store/calls/*.jsonl"))
+    out, _ = run("generate", "dry_run=true", *QUIET, cwd=tmp_path)
+    assert "GPT-5 mini             24 to 72 calls" in out, "what a run would cost is told without a key"
     out, _ = run("generate", *SIM, cwd=tmp_path)
     sent = json.loads((tmp_path / run_folder(out) / "manifest.json").read_text())["summary"]["calls"]["sent"]
     assert least <= sent <= most

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.commands import QUIET, complaint, run, run_folder
+from tests.test_pipeline import drive as by_hand
 from tests.test_pipeline import said
 from vpref.domain import (
     Category,
@@ -36,15 +37,7 @@ VAGUE = ModelReply(text="The long ones should come after the short ones.")
 def drive(
     *replies: ModelReply | Exception, item: Item = ITEM, extractor: bool = True
 ) -> tuple[Response, list[ModelRequest]]:
-    step, left = evaluate_item(item, extractor=extractor), list(replies)
-    asked = [next(step)]
-    try:
-        while True:
-            reply = left.pop(0)
-            asked.append(step.throw(reply) if isinstance(reply, Exception) else step.send(reply))
-    except StopIteration as end:
-        assert not left
-        return end.value, asked
+    return by_hand(evaluate_item(item, extractor=extractor), replies)
 
 
 def test_an_output_that_direct_matching_reads_costs_one_call() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import given, settings
@@ -18,7 +18,6 @@ from vpref.domain import (
     Failed,
     ModelReply,
     ModelRequest,
-    Outcome,
     Role,
     Slot,
     Step,
@@ -29,6 +28,7 @@ from vpref.issues import ISSUES, allowed_issues, non_actionable
 from vpref.pipeline import generate_item, shuffle_choices
 from vpref.settings import MessageOrder, PipelineSettings
 
+T = TypeVar("T")
 SLOT = Slot(image="0" * 64, category=Category.TYPICAL_HIGH)
 CHOICES = {"a": "Sort by colour", "b": "Sort by length", "c": "Sort by age", "d": "Make no changes"}
 DRAFT = {"scene": "Crayons.", "preference": "I sort by length.", "question": "What now?", "choices": CHOICES}
@@ -46,7 +46,7 @@ def revision(scene: str = "Longer crayons.") -> ModelReply:
     return said({"proposed_fix": "rewrite", "draft": DRAFT | {"scene": scene}})
 
 
-def drive(step: Step[Outcome], replies: Sequence[ModelReply | Exception]) -> tuple[Outcome, list[ModelRequest]]:
+def drive(step: Step[T], replies: Sequence[ModelReply | Exception]) -> tuple[T, list[ModelRequest]]:
     """Send the replies in turn; all of them must be asked for."""
     asked, left = [next(step)], list(replies)
     try:
@@ -55,7 +55,8 @@ def drive(step: Step[Outcome], replies: Sequence[ModelReply | Exception]) -> tup
             asked.append(step.throw(reply) if isinstance(reply, Exception) else step.send(reply))
     except StopIteration as end:
         assert not left
-        return end.value, asked
+        result: T = end.value
+        return result, asked
 
 
 def test_a_draft_without_issue_is_answered_at_once() -> None:

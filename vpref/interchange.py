@@ -98,9 +98,12 @@ def write_attribution(path: Path, images: Iterable[Attributed]) -> None:
 
 
 def _head(outcome: Outcome, sources: Mapping[str, str]) -> dict[str, Any]:
+    """What all forms share. An item with boxes is about the drawn image, whose file the run keeps by its digest."""
     slot = outcome.slot
     model = next((call.model for call in outcome.calls if call.role is Role.GENERATOR), "")
     name = sources.get(slot.image, slot.image)
+    if not isinstance(outcome, Failed) and outcome.item.boxes:
+        name = f"{outcome.item.shown}.jpg"
     return {"img": name, "model": model, "category": int(slot.category), "uuid": reference_uuid(slot)}
 
 

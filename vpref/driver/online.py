@@ -191,6 +191,8 @@ class Driver(Generic[C]):
         """Send one request and store its reply, as the only process on this machine to do so."""
         async with lane.slots:
             while not self._store.claim(call.key):
+                if self._stop is not None:
+                    raise self._stop  # what another process is asking is not ours to wait for
                 await asyncio.sleep(0.05)
             try:
                 if (stored := self._stored(lane, call.key)) is not None:

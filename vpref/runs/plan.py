@@ -7,7 +7,7 @@ come from the models' configs; tokens are estimated, and said to be.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -162,8 +162,7 @@ def _add_rest(
         bounds.most[role] += max(0, times * pipeline.attempts - stored[role])
 
 
-def _describe(items: int, bounds: _Bounds, models: dict[Role, ModelSettings] | object) -> str:
-    assert isinstance(models, dict)
+def _describe(items: int, bounds: _Bounds, models: Mapping[Role, ModelSettings]) -> str:
     low, high = (
         sum(_usd(models[role], role) * n for role, n in calls.items()) for calls in (bounds.least, bounds.most)
     )

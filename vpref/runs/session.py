@@ -113,7 +113,9 @@ def session(settings: RunSettings, models: Mapping[Role, ModelSettings], gallery
     server asked who it is (unless `dry_run`). Raises ConfigError before any request of the run is sent."""
     _check_store(Path(settings.store.root))
     for role, model in models.items():
-        _check(role, model)
+        _check_address(model)
+        if not settings.dry_run:  # what a run would cost is to be known before one has a key
+            _check_key(role, model)
     with contextlib.ExitStack() as stack:
         made = Session(settings, models, gallery)
         if any(model.serve is Serve.simulator for model in models.values()):
@@ -139,15 +141,19 @@ def _check_store(root: Path) -> None:
         raise ConfigError(f"The call store cannot be kept in {root}, no folder that can be written; set store.root.")
 
 
-def _check(role: Role, model: ModelSettings) -> None:
+def _check_key(role: Role, model: ModelSettings) -> None:
     if role is Role.EXTRACTOR:
         api_key(model, "leave what direct matching cannot read unmatched (model@extractor=null)")
     else:
         place = role.value if role in (Role.EVALUATED, Role.MAPPER) else "pipeline.model"
         api_key(model, f"choose another model (model@{place}=simulator runs without a key)")
-    if model.base_url is not None:
-        parts = urlsplit(model.base_url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ConfigError(
-                f"base_url {model.base_url!r} of model {model.name!r} is no address like http://host:8000/v1."
-            )
+
+
+def _check_address(model: ModelSettings) -> None:
+    if model.base_url is None:
+        return
+    parts = urlsplit(model.base_url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigError(
+            f"base_url {model.base_url!r} of model {model.name!r} is no address like http://host:8000/v1."
+        )
