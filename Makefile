@@ -38,7 +38,7 @@ $(VENV)/demo.stamp: $(BIN)/python pyproject.toml
 	touch $@
 
 $(VENV)/dev.stamp: $(BIN)/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,wandb]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,wandb,dashboards,sweeps,survey,report,browser]'
 	touch $@ $(VENV)/demo.stamp
 
 $(VENV)-boxes/stamp: pyproject.toml
