@@ -133,7 +133,7 @@ def test_what_is_left_out_is_left_out_and_recorded(
     left_out: dict[str, Any], picture: str | None, told: str, not_told: str
 ) -> None:
     ablation = AblationSettings(**left_out)
-    step = evaluate_item(ITEM, ablation=ablation, other=OTHER)
+    step = evaluate_item(ITEM, ablation=ablation, others=[OTHER])
     parts = next(step).messages[0].parts
     assert [part.digest for part in parts if isinstance(part, Picture)] == ([picture] if picture else [])
     text = "".join(part for part in parts if isinstance(part, str))
@@ -144,7 +144,7 @@ def test_what_is_left_out_is_left_out_and_recorded(
     response: Response = end.value.value
     assert response.correct, "what counts as right is the item's own answer"
     assert response.ablation is not None
-    assert (response.ablation.other is not None) == ablation.borrows
+    assert (response.ablation.other is not None) == ablation.lends
     assert ablation.label
 
 

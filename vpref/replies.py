@@ -100,6 +100,20 @@ def answer_form() -> ReplyForm:
     return _form("answer", _Answer)
 
 
+@cache
+def choice_form() -> ReplyForm:
+    """An evaluated model's answer where it is bound to the letters."""
+    return _form("choice", _Answer)
+
+
+def read_choice(reply: ModelReply) -> Letter:
+    """The letter of an answer that was bound to the letters: the letter itself, or an object with it."""
+    bare = reply.text.strip().lower()
+    if reply.finish == "stop" and bare in LETTERS:
+        return LETTERS[LETTERS.index(bare)]
+    return read_answer(reply)
+
+
 def read_draft(reply: ModelReply, toolbox: Sequence[str] = ()) -> Draft:
     """The draft in a generator's reply; with a toolbox, its tags are checked against it."""
     draft = _draft(_read(reply, _Draft))

@@ -83,7 +83,7 @@ class Backend:
             response = await self._client.post(self._url, content=body, cast_to=self._raw, options=options)
         except openai.OpenAIError as error:
             return self._refusal_or_raise(error)
-        return wire.read(response.content, self.model.api)
+        return wire.read(response.content, self.model.api, call.options)
 
     def stamp(self, reply: ModelReply, key: str) -> ModelReply:
         """The reply with what is not stored with it: its key, who answered, and its price by today's config."""
@@ -178,7 +178,8 @@ def cost(model: ModelSettings, usage: Usage) -> float:
 
 def encode_reply(reply: ModelReply) -> bytes:
     """The reply as it is stored: what the model said, how it ended, what it used."""
-    return reply.model_dump_json(include={"text", "finish", "model", "usage"}).encode()
+    told = {"text", "finish", "model", "usage"} | ({"probabilities"} if reply.probabilities else set())
+    return reply.model_dump_json(include=told).encode()
 
 
 def decode_reply(data: bytes) -> ModelReply:

@@ -9,26 +9,32 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 from vpref import prompts
 from vpref.domain import Finish, Message, ModelReply, ModelRequest, Picture, Usage
 from vpref.errors import CallFailed
-from vpref.settings import Api, ModelSettings, Structured
+from vpref.settings import Api, Constrain, ModelSettings, Structured
 
 KEY_VERSION = "vpref-call-1"
+
+TOP_LOGPROBS = 20
+"""The most that OpenAI's API and vLLM tell: a letter may come as `b`, `B`, `"b` and more."""
 
 PATHS = {Api.chat: "/chat/completions", Api.responses: "/responses"}
 
 
 @dataclass(frozen=True, slots=True)
 class WireCall:
-    """A request ready to send: its key, its JSON with placeholders, and the images to put there."""
+    """A request ready to send: its key, its JSON with placeholders, the images to put there, and the options whose
+    probabilities are to be read from the reply."""
 
     key: str
     body: bytes
     pictures: tuple[str, ...]
+    options: tuple[str, ...] = ()
 
     def spliced(self, data_urls: dict[str, bytes], encoding: str) -> bytes:
         """The bytes to send; `data_urls` by digest. A placeholder is a whole JSON string, quotes included,
@@ -48,20 +54,26 @@ def prepare(request: ModelRequest, model: ModelSettings, server: str, encoding: 
     """The request as this model's API wants it. `server` is the identity of who answers; `encoding` says how
     images are encoded (both are part of the key, the server's address is not)."""
     messages = request.messages
+    if request.options and model.constrain is Constrain.structured_outputs:
+        request = replace(request, form=None)  # the options alone bind the reply
     if request.form is not None and model.structured is Structured.prompt:
         messages = prompts.with_schema(messages, request.form)
     build = _chat if model.api is Api.chat else _responses
     body = json.dumps(build(request, messages, model, encoding), ensure_ascii=False, separators=(",", ":")).encode()
     head = f"{KEY_VERSION}\n{server}\n{model.api.value}\n{request.attempt}\n{request.sample}\n".encode()
     pictures = tuple(part.digest for message in messages for part in message.parts if isinstance(part, Picture))
-    return WireCall(hashlib.sha256(head + body).hexdigest(), body, pictures)
+    options = request.options if model.logprobs else ()
+    return WireCall(hashlib.sha256(head + body).hexdigest(), body, pictures, options)
 
 
-def read(payload: bytes, api: Api) -> ModelReply:
-    """The reply in a response body. Raises CallFailed where the body is not one of the API's."""
+def read(payload: bytes, api: Api, options: tuple[str, ...] = ()) -> ModelReply:
+    """The reply in a response body, with the `options`' probabilities where the server told them. Raises
+    CallFailed where the body is not one of the API's."""
     try:
         value = json.loads(payload)
-        return _read_chat(value) if api is Api.chat else _read_responses(value)
+        reply = _read_chat(value) if api is Api.chat else _read_responses(value)
+        told = _option_probabilities(_tokens(value, api), options) if options else None
+        return reply if told is None else reply.model_copy(update={"probabilities": told})
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
         raise CallFailed("bad_response", f"the server's answer is not of the API's form ({error!r})") from error
 
@@ -96,6 +108,10 @@ def _chat(request: ModelRequest, messages: tuple[Message, ...], model: ModelSett
         form = {"name": request.form.name, "schema": request.form.schema}
         strict = {"strict": True} if model.structured is Structured.strict else {}
         body["response_format"] = {"type": "json_schema", "json_schema": form | strict}
+    if request.options and model.constrain is Constrain.structured_outputs:
+        body["structured_outputs"] = {"choice": list(request.options)}
+    if request.options and model.logprobs:
+        body |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
     return body
 
 
@@ -117,7 +133,37 @@ def _responses(
         strict = model.structured is Structured.strict
         form = {"name": request.form.name, "schema": request.form.schema, "strict": strict}
         body["text"] = {"format": {"type": "json_schema"} | form}
+    if request.options and model.constrain is Constrain.structured_outputs:
+        body["structured_outputs"] = {"choice": list(request.options)}
+    if request.options and model.logprobs:
+        body |= {"include": ["message.output_text.logprobs"], "top_logprobs": TOP_LOGPROBS}
     return body
+
+
+def _tokens(value: dict[str, Any], api: Api) -> list[dict[str, Any]]:
+    """The reply's tokens with their likeliest alternatives, as far as they were told."""
+    if api is Api.chat:
+        return (value["choices"][0].get("logprobs") or {}).get("content") or []
+    parts = [part for out in value["output"] if out["type"] == "message" for part in out["content"]]
+    return [token for part in parts for token in part.get("logprobs") or ()]
+
+
+def _option_probabilities(tokens: list[dict[str, Any]], options: tuple[str, ...]) -> dict[str, float] | None:
+    """The probability of each option at the token that says one: the last such, since a schema's own words come
+    before its value. Tokens that differ in case, quotes or white space alone are one option. None without any."""
+
+    def option(text: str) -> str | None:
+        bare = text.strip(" \t\n\"'{}").lower()
+        return bare if bare in options else None
+
+    said = [token for token in tokens if option(token["token"]) is not None]
+    if not said:
+        return None
+    found = dict.fromkeys(options, 0.0)
+    for one in said[-1].get("top_logprobs") or (said[-1],):
+        if (name := option(one["token"])) is not None:
+            found[name] += math.exp(one["logprob"])
+    return {name: round(min(share, 1.0), 6) for name, share in found.items()}
 
 
 def _clean(text: str) -> str:

@@ -37,13 +37,15 @@ class ReplyForm:
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
     """One question to one role. `attempt` and `sample` are part of its key, so that asking again, or for
-    another sample, does not find the earlier reply."""
+    another sample, does not find the earlier reply. With `options` the reply is bound to one of these words, by
+    its `form` or by whatever else the server has for that, and their probabilities are asked for."""
 
     role: Role
     messages: tuple[Message, ...]
     form: ReplyForm | None = None
     attempt: int = 0
     sample: int = 0
+    options: tuple[str, ...] = ()
 
 
 class Usage(Record):
@@ -60,7 +62,8 @@ Finish: TypeAlias = Literal["stop", "length", "refusal"]
 
 class ModelReply(Record):
     """A completed reply and how it ended. `server` is who answered (`simulator/...` for simulated ones);
-    `usd` is its price by the model's config."""
+    `usd` is its price by the model's config. `probabilities` (0 to 1) are those of the request's options, as far
+    as the server told them."""
 
     text: str
     finish: Finish = "stop"
@@ -69,6 +72,7 @@ class ModelReply(Record):
     usage: Usage = Usage()
     usd: float = 0.0
     key: str = ""
+    probabilities: dict[str, float] | None = None
 
     @property
     def simulated(self) -> bool:

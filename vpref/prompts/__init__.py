@@ -6,7 +6,7 @@ Pure: it fills named fields and orders parts. It refuses to know how a request i
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -108,6 +108,19 @@ def evaluated(picture: Picture | None, shown: Shown) -> tuple[Message, ...]:
     """An item as the evaluated model meets it: one turn, no system text, the image first if there is one."""
     text = fill("evaluated", item=item_block(shown))
     return (Message("user", (text,) if picture is None else (picture, text)),)
+
+
+def evaluated_later(
+    picture: Picture | None, shown: Shown, preference: str, exchanges: Sequence[tuple[Shown, str]]
+) -> tuple[Message, ...]:
+    """An item whose preference was told at the start of the conversation. Between that and the item lie `exchanges`
+    about other items, each with the letter that was answered: their words alone, without images and preferences."""
+    messages = [Message("user", (fill("earlier", preference=preference),)), Message("assistant", (fill("noted"),))]
+    for other, letter in exchanges:
+        asked = item_block(Draft(scene=other.scene, preference="", question=other.question, choices=other.choices))
+        messages += [Message("user", (fill("unrelated", item=asked),)), Message("assistant", (letter,))]
+    text = fill("evaluated_later", item=item_block(shown))
+    return (*messages, Message("user", (text,) if picture is None else (picture, text)))
 
 
 def extractor(shown: Shown, output: str) -> tuple[Message, ...]:

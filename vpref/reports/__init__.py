@@ -2,9 +2,10 @@
 
 from vpref.reports.accuracy import Evaluation, accuracy_summary, accuracy_tables, evaluation_rows
 from vpref.reports.comparison import comparison_tables
-from vpref.reports.dependence import dependence_table
+from vpref.reports.dependence import dependence_tables
 from vpref.reports.extraction import extraction_table
 from vpref.reports.generation import GenerationCounts, generation_rows, generation_tables
+from vpref.reports.steadiness import steadiness_tables
 from vpref.reports.table import Table, write_tables
 
 __all__ = [
@@ -14,10 +15,11 @@ __all__ = [
     "accuracy_summary",
     "accuracy_tables",
     "comparison_tables",
-    "dependence_table",
+    "dependence_tables",
     "evaluation_rows",
     "extraction_table",
     "generation_rows",
     "generation_tables",
+    "steadiness_tables",
     "write_tables",
 ]

@@ -23,7 +23,10 @@ class Evaluation:
     simulated: bool
     responses: Sequence[Response]
     ablation: str = ""
-    """What was left out, in words; empty for nothing."""
+    """How the model was asked other than plainly, in words: what was left out (`left_out`), and how it had to answer
+    and how often (`manner`). Each empty for nothing."""
+    left_out: str = ""
+    manner: str = ""
 
     @property
     def shown(self) -> str:
@@ -237,6 +240,6 @@ def evaluation_rows(items: Iterable[Item], responses: Iterable[Response]) -> Ite
             "correct": response.correct,
             "verdict": response.verdict,
             "by": response.by or "",
-            "text": response.text,
+            "text": "\n\n".join(answer.text for answer in response.answers),
             "usd": sum(call.usd for call in response.calls),
         }

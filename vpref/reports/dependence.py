@@ -9,41 +9,45 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from vpref.domain import Response
+from vpref.domain import Category, Response
 from vpref.reports.accuracy import GROUP_NAMES, Evaluation
 from vpref.reports.table import SIMULATED_NOTE, Table
 from vpref.scoring import GROUPS, percent, score
 from vpref.statistics import Paired, paired
 
 _GROUPS = ("overall", "typical", "atypical", "low_dependence", "high_dependence")
+_CATEGORIES = tuple(f"category_{category:d}" for category in Category)
 
 
-def dependence_table(evaluations: Sequence[Evaluation]) -> Table | None:
-    """One row for each evaluation with something left out whose model was also evaluated with nothing left out.
-    None where there is no such pair."""
-    whole = {evaluation.title: evaluation for evaluation in evaluations if not evaluation.ablation}
-    pairs = [(whole[one.title], one) for one in evaluations if one.ablation and one.title in whole]
+def dependence_tables(evaluations: Sequence[Evaluation]) -> list[Table]:
+    """By group, then by category: one row for each evaluation with something left out whose model was also
+    evaluated in the same manner with nothing left out. No table where there is no such pair."""
+    whole = {(one.title, one.manner): one for one in evaluations if not one.left_out}
+    pairs = [(whole[key], one) for one in evaluations if one.left_out and (key := (one.title, one.manner)) in whole]
     if not pairs:
-        return None
-    measured = [(less, {name: _paired(full, less, name) for name in _GROUPS}) for full, less in pairs]
+        return []
+    by_category = _table("dependence_categories", ", by category", _CATEGORIES, pairs)
+    return [_table("dependence", "", _GROUPS, pairs), by_category]
+
+
+def _table(name: str, kind: str, groups: Sequence[str], pairs: Sequence[tuple[Evaluation, Evaluation]]) -> Table:
+    measured = [(less, {name: _paired(full, less, name) for name in groups}) for full, less in pairs]
     notes = [
         "Accuracy with it minus without, in points, on the items that both answered; interval: bootstrap over images."
     ]
     notes += [SIMULATED_NOTE] if any(less.simulated for less, _ in measured) else []
     return Table(
-        name="dependence",
-        title="What answers depend on: points lost without it (95 % interval)",
-        columns=("Model", "Without", *(GROUP_NAMES[name] for name in _GROUPS)),
-        heads=("Model", "Without", *(GROUP_NAMES[name].replace(" ", "\n") for name in _GROUPS)),
-        texts=frozenset({"Without"}),
-        rows=tuple(
-            (less.title, less.ablation, *(_points(groups[name]) for name in _GROUPS)) for less, groups in measured
-        ),
+        name=name,
+        title=f"What answers depend on{kind}: points lost without it (95 % interval)",
+        columns=("Model", "Asked", *(GROUP_NAMES[group] for group in groups)),
+        heads=("Model", "Asked", *(GROUP_NAMES[group].replace(" ", "\n") for group in groups)),
+        texts=frozenset({"Asked"}),
+        rows=tuple((less.title, less.ablation, *map(_points, found.values())) for less, found in measured),
         notes=tuple(notes),
         records=tuple(
-            {"model": less.title, "without": less.ablation, "simulated": less.simulated}
-            | {name: _figures(groups[name]) for name in _GROUPS}
-            for less, groups in measured
+            {"model": less.title, "without": less.left_out, "manner": less.manner, "simulated": less.simulated}
+            | {group: _figures(one) for group, one in found.items()}
+            for less, found in measured
         ),
     )
 

@@ -5,24 +5,28 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from vpref.domain import Verdict
 from vpref.reports.accuracy import Evaluation
 from vpref.reports.table import Table
-from vpref.scoring import tally
+
+_NONE: tuple[Verdict, ...] = ("unmatched", "refused", "failed")
 
 
 def extraction_table(evaluations: Iterable[Evaluation]) -> Table:
-    """One row a model. A letter is found by direct matching or by the extractor; the records count each rule."""
+    """One row a model, which counts single answers: an item put to it in four rotations has four. A letter is found
+    by direct matching (or bound) or by the extractor; the records count each rule."""
     rows, records = [], []
     for evaluation in evaluations:
-        whole = tally(evaluation.responses)
-        by = Counter(response.by for response in evaluation.responses if response.letter is not None)
+        answers = [answer for response in evaluation.responses for answer in response.answers]
+        verdicts = Counter(answer.verdict for answer in answers)
+        by = Counter(answer.by for answer in answers if answer.letter is not None)
         direct = by.total() - by["model"]
-        figures = (whole.n, direct, by["model"], whole.unmatched, whole.refused, whole.failed)
+        figures = (len(answers), direct, by["model"], *(verdicts[name] for name in _NONE))
         rows.append((evaluation.shown, *(f"{figure:,}" for figure in figures)))
         records.append(
-            {"model": evaluation.title, "simulated": evaluation.simulated, "n": whole.n}
+            {"model": evaluation.title, "simulated": evaluation.simulated, "n": len(answers)}
             | {"by": {str(rule): count for rule, count in sorted(by.items(), key=str)}}
-            | {"unmatched": whole.unmatched, "refused": whole.refused, "failed": whole.failed}
+            | {name: verdicts[name] for name in _NONE}
         )
     return Table(
         name="extraction",

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain, islice, repeat
+from itertools import islice, repeat
 from pathlib import Path
 
 from vpref import reports, tracking
 from vpref.domain import Item, Response, Step
 from vpref.driver.meter import Meter
-from vpref.errors import ConfigError
 from vpref.evaluation import evaluate_item
 from vpref.runs import plan
 from vpref.runs.datasets import Dataset, open_dataset, read_truth
 from vpref.runs.evaluations import read_evaluation
 from vpref.runs.folder import RunFolder
+from vpref.runs.lending import lenders
 from vpref.runs.preview import overheard
 from vpref.runs.session import Session, session
 from vpref.runs.terminal import say, show_tables, shown
@@ -34,7 +34,7 @@ def respond(settings: EvaluateSettings, folder: RunFolder) -> list[reports.Table
     dataset = open_dataset(settings.dataset, settings.include_unresolved, truth)
     with session(settings, settings.models(), dataset.gallery) as live:
         if settings.dry_run:
-            say(plan.for_evaluation(live, [step for _, step in steps(settings, dataset)]))
+            say(plan.for_evaluation(live, [step for _, step in steps(settings, dataset)], settings.ablation))
             return []
         folder.note(
             dataset={
@@ -47,6 +47,8 @@ def respond(settings: EvaluateSettings, folder: RunFolder) -> list[reports.Table
             servers={role.value: server for role, server in live.servers.items()},
             evaluated=settings.evaluated.title,
             ablation=settings.ablation.label,
+            left_out=settings.ablation.left_out,
+            manner=settings.ablation.manner,
         )
         simulated = live.simulated or dataset.simulated
         with tracking.tracked(settings.tracking, folder.path, folder.config, "evaluate", simulated) as tracker:
@@ -73,21 +75,10 @@ def _drive(
 
 def steps(settings: EvaluateSettings, dataset: Dataset) -> Iterator[tuple[Item, Step[Response]]]:
     """Each item with its coroutine. Only an ablation that borrows needs more than one item in memory."""
-    others = _lenders(dataset) if settings.ablation.borrows else repeat(None)
-    for item, other in islice(zip(dataset, others, strict=False), settings.preview):
-        extracting = settings.extractor is not None
-        yield item, evaluate_item(item, extractor=extracting, ablation=settings.ablation, other=other)
-
-
-def _lenders(dataset: Dataset) -> Iterator[Item]:
-    """For each item the next one of another image and of its own variant, from the start again at the end."""
-    items = list(dataset)
-    for number, item in enumerate(items):
-        later = chain(items[number + 1 :], items[:number])
-        lender = next((o for o in later if o.slot.image != item.slot.image and o.variant is item.variant), None)
-        if lender is None:
-            raise ConfigError("All items of a variant show one image, so that none can borrow from another's.")
-        yield lender
+    ablation, extracting = settings.ablation, settings.extractor is not None
+    others = lenders(list(dataset), ablation.borrowed) if ablation.borrowed else repeat(())
+    for item, others_of_it in islice(zip(dataset, others, strict=False), settings.preview):
+        yield item, evaluate_item(item, extractor=extracting, ablation=ablation, others=others_of_it)
 
 
 def _verdict(response: Response) -> str:
@@ -101,6 +92,7 @@ def _finish(folder: RunFolder, meter: Meter, dataset: Dataset, tracker: tracking
     folder.note(summary=meter.summary())
     evaluation = read_evaluation(folder.path)
     tables = [*reports.accuracy_tables([evaluation]), reports.extraction_table([evaluation])]
+    tables += reports.steadiness_tables([evaluation])
     reports.write_tables(tables, folder.path / "tables")
     summary = meter.summary() | reports.accuracy_summary(evaluation)
     folder.note(summary=summary)

@@ -29,6 +29,8 @@ def read_evaluation(folder: Path) -> Evaluation:
         simulated=is_simulated(server) or dataset["simulated"],
         responses=responses,
         ablation=manifest.get("ablation", ""),
+        left_out=manifest.get("left_out", manifest.get("ablation", "")),
+        manner=manifest.get("manner", ""),
     )
 
 

@@ -14,10 +14,17 @@ from typing import Generic, TypeVar
 
 from vpref.backends import client, wire
 from vpref.domain import ModelRequest, Outcome, Response, Role, Step, Usage
-from vpref.evaluation import EXTRACTIONS
+from vpref.evaluation import ATTEMPTS
 from vpref.naming import Naming
 from vpref.runs.session import Session
-from vpref.settings import BoxesSettings, GenerateSettings, ModelSettings, PipelineSettings
+from vpref.settings import (
+    AblationSettings,
+    AnswerForm,
+    BoxesSettings,
+    GenerateSettings,
+    ModelSettings,
+    PipelineSettings,
+)
 from vpref.store import CallStore
 
 T = TypeVar("T")
@@ -82,9 +89,9 @@ def for_naming(settings: BoxesSettings, live: Session, namings: Iterable[Step[Na
     return _describe(count, _bounds(((step, pipeline) for step in namings), live), live.models)
 
 
-def for_evaluation(live: Session, steps: Sequence[Step[Response]]) -> str:
+def for_evaluation(live: Session, steps: Sequence[Step[Response]], ablation: AblationSettings) -> str:
     """The plan of an evaluate run, as text."""
-    return _describe(len(steps), _bounds(((step, None) for step in steps), live), live.models)
+    return _describe(len(steps), _bounds(((step, ablation) for step in steps), live), live.models)
 
 
 def stored_results(steps: Iterable[Step[T]], live: Session) -> list[T | None]:
@@ -93,14 +100,17 @@ def stored_results(steps: Iterable[Step[T]], live: Session) -> list[T | None]:
         return [_replay(step, live, store).result for step in steps]
 
 
-def _bounds(steps: Iterable[tuple[Step[T], PipelineSettings | None]], live: Session) -> _Bounds:
+def _bounds(steps: Iterable[tuple[Step[T], PipelineSettings | AblationSettings]], live: Session) -> _Bounds:
     bounds = _Bounds()
     with CallStore(Path(live.settings.store.root)) as store:
-        for step, pipeline in steps:
+        for step, plan in steps:
             replayed = _replay(step, live, store)
             bounds.stored += replayed.stored.total()
             if replayed.pending is not None:
-                _add_rest(bounds, replayed.stored, replayed.pending, pipeline, Role.EXTRACTOR in live.models)
+                if isinstance(plan, AblationSettings):
+                    _add_answers(bounds, replayed.stored, replayed.pending, plan, Role.EXTRACTOR in live.models)
+                else:
+                    _add_rest(bounds, replayed.stored, replayed.pending, plan)
     return bounds
 
 
@@ -134,16 +144,21 @@ def _key(request: ModelRequest, live: Session) -> str:
     return wire.prepare(request, model, server, live.gallery.encoding(model.image)).key
 
 
-def _add_rest(
-    bounds: _Bounds, stored: Counter[Role], pending: Role, pipeline: PipelineSettings | None, extracting: bool
+def _add_answers(
+    bounds: _Bounds, stored: Counter[Role], pending: Role, ablation: AblationSettings, extracting: bool
 ) -> None:
+    """What an item may still need in an evaluation. At least: every answer can be read at first sight."""
+    asks = ablation.permutations * ablation.samples
+    bound = ablation.answer is AnswerForm.constrained
+    bounds.least[Role.EVALUATED] += max(int(pending is Role.EVALUATED), asks - stored[Role.EVALUATED])
+    bounds.most[Role.EVALUATED] += asks * (ATTEMPTS if bound else 1) - stored[Role.EVALUATED]
+    if extracting and not bound:
+        bounds.least[Role.EXTRACTOR] += int(pending is Role.EXTRACTOR)
+        bounds.most[Role.EXTRACTOR] += asks * ATTEMPTS - stored[Role.EXTRACTOR]
+
+
+def _add_rest(bounds: _Bounds, stored: Counter[Role], pending: Role, pipeline: PipelineSettings) -> None:
     """What an item may still need. At least: no further issue, no malformed reply; at most: all of both."""
-    if pipeline is None:
-        bounds.least[pending] += 1
-        bounds.most[pending] += 1 if pending is Role.EVALUATED else EXTRACTIONS - stored[pending]
-        if pending is Role.EVALUATED and extracting:
-            bounds.most[Role.EXTRACTOR] += EXTRACTIONS
-        return
     if pending is Role.MAPPER:
         bounds.least[pending] += 1
         bounds.most[pending] += pipeline.attempts - stored[pending]

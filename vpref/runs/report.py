@@ -19,8 +19,7 @@ def report(settings: ReportSettings, folder: RunFolder) -> None:
     paths = find_evaluations(settings.runs)
     evaluations = [read_evaluation(path) for path in paths]
     tables = [*reports.accuracy_tables(evaluations), *reports.comparison_tables(evaluations)]
-    dependence = reports.dependence_table(evaluations)
-    tables += [dependence] if dependence is not None else []
+    tables += [*reports.dependence_tables(evaluations), *reports.steadiness_tables(evaluations)]
     tables.append(reports.extraction_table(evaluations))
     reports.write_tables(tables, folder.path / "tables")
     folder.note(runs=[os.path.relpath(path) for path in paths])

@@ -5,12 +5,13 @@ them, and below `vpref.runs` there are only these objects. A field exists only w
 Knows nothing of Hydra or OmegaConf. Enum members are spelt as they are written in YAML.
 """
 
-from vpref.settings.ablation import AblationSettings, BoxesShown, ImageShown, PreferenceShown, SceneShown
+from vpref.settings.ablation import AblationSettings, AnswerForm, BoxesShown, ImageShown, PreferenceShown, SceneShown
 from vpref.settings.data import BoxSource, DataSettings, DetectionSettings, Duplicates, Source
 from vpref.settings.models import (
     RESERVED_PARAMS,
     SECRET_PARAMS,
     Api,
+    Constrain,
     ImageSettings,
     LimitSettings,
     MessageOrder,
@@ -46,10 +47,12 @@ __all__ = [
     "RESERVED_PARAMS",
     "SECRET_PARAMS",
     "AblationSettings",
+    "AnswerForm",
     "Api",
     "BoxSource",
     "BoxesSettings",
     "BoxesShown",
+    "Constrain",
     "DataSettings",
     "DetectionSettings",
     "DriverSettings",

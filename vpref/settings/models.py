@@ -27,6 +27,14 @@ class Structured(Enum):
     prompt = "prompt"
 
 
+class Constrain(Enum):
+    """How an answer is bound to the letters a-d: by a JSON schema, as `structured` has it, or by vLLM's
+    `structured_outputs`, which leaves the model one token to say."""
+
+    schema = "schema"
+    structured_outputs = "structured_outputs"
+
+
 class Serve(Enum):
     """Who runs the server: somebody else (`external`), or vpref itself for the run (`simulator`)."""
 
@@ -79,7 +87,8 @@ class ModelSettings:
 
     `server` is the identity of who answers, part of every call's key: two servers with one name are taken
     to give the same replies. `params` go into the request as they are. `api_key_env` names the environment
-    variable that holds the key, null where the server wants none.
+    variable that holds the key, null where the server wants none. `logprobs` says that the server tells tokens'
+    probabilities; answers bound to the letters are then recorded with these.
     """
 
     name: str = MISSING
@@ -90,6 +99,8 @@ class ModelSettings:
     api_key_env: str | None = None
     serve: Serve = Serve.external
     structured: Structured = Structured.json_schema
+    constrain: Constrain = Constrain.schema
+    logprobs: bool = False
     params: dict[str, Any] = field(default_factory=dict)
     image: ImageSettings = field(default_factory=ImageSettings)
     price: PriceSettings = field(default_factory=PriceSettings)

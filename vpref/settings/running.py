@@ -74,7 +74,8 @@ class FaultSettings:
 class SimulatorSettings:
     """The simulator's profile. `accuracy` is per category 0-3, for models named in `skills` shifted by that
     much (-1 to 1); `issues` are the shares of drafts reviewed with each issue, `unmatched` the share of
-    evaluated outputs that name no choice. Latencies and stalls are in seconds."""
+    evaluated outputs that name no choice, `letter_bias` the share that says `a` whatever is asked. Latencies
+    and stalls are in seconds."""
 
     host: str = "127.0.0.1"
     port: int = 0
@@ -85,6 +86,7 @@ class SimulatorSettings:
     skills: dict[str, float] = field(default_factory=dict)
     issues: dict[str, float] = field(default_factory=dict)
     unmatched: float = 0.0
+    letter_bias: float = 0.0
     faults: FaultSettings = field(default_factory=FaultSettings)
     log: str | None = None
 

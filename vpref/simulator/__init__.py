@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 from vpref.settings import SimulatorSettings
 
-EDITION = 1
+EDITION = 2
 """To be raised when the same profile would say something else, so that stored replies are not mixed."""
 
 
@@ -28,6 +28,7 @@ def profile_digest(settings: SimulatorSettings) -> str:
         # A list: the shares are drawn cumulatively, so their order is content too.
         "issues": [[name, float(share)] for name, share in settings.issues.items()],
         "unmatched": float(settings.unmatched),
+        "letter_bias": float(settings.letter_bias),
         "faults": [float(share) for share in (faults.refusal, faults.cut, faults.malformed, faults.empty)],
     }
     return hashlib.sha256(json.dumps(profile, sort_keys=True).encode()).hexdigest()[:8]

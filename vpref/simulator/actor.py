@@ -25,12 +25,14 @@ FORMS = {
     "answer": (Role.RESPONDER, {"answer"}),
     "naming": (Role.MAPPER, {"analysis", "names"}),
     "extraction": (Role.EXTRACTOR, {"letter"}),
+    "choice": (Role.EVALUATED, {"answer"}),
 }
 SHOWN = re.compile(
     r"(?:^Scene: (?P<scene>.*)\n+)?(?:^Preference: (?P<preference>.*)\n+)?^Question: (?P<question>.*)\n+"
     r"^a\) (?P<a>.*)\n+^b\) (?P<b>.*)\n+^c\) (?P<c>.*)\n+^d\) (?P<d>.*)",
     re.MULTILINE,
 )
+EARLIER = re.compile(r"^My preference: (.*)$", re.MULTILINE)
 TOOLBOX = re.compile(r"^These objects of the image can be referred to:\n+((?:- .+\n?)+)", re.MULTILINE)
 BOXES = re.compile(r"^The boxes:\s*(?=\{)", re.MULTILINE)
 ANALYSES = {
@@ -72,7 +74,10 @@ def reply(asked: Asked, settings: SimulatorSettings) -> Said:
         return Said(REFUSAL, "refusal")
     if fault == "empty":
         return Said("")
-    if asked.form is None:
+    text: str
+    if asked.options:
+        text = _answered(asked, settings)
+    elif asked.form is None:
         text = _evaluated(asked, settings)
     else:
         value = _value(asked, asked.form, settings)
@@ -106,6 +111,8 @@ def _value(asked: Asked, form: Form, settings: SimulatorSettings) -> Any:
         case Role.RESPONDER:
             item = shown(asked.text)
             return {"answer": objects.likeliest(item) if item else rng.choice(LETTERS)}
+        case Role.EVALUATED:
+            return {"answer": _answered(asked, settings)}
         case Role.MAPPER:
             return names.naming(_classes(asked.text, form), asked.digest)
         case Role.EXTRACTOR:
@@ -124,6 +131,8 @@ def shown(text: str) -> Draft | None:
         return None
     said = {name: (value or "").strip() for name, value in blocks[-1].groupdict().items()}
     choices = Choices(**{letter: said.pop(letter) for letter in LETTERS})
+    if not said["preference"] and (told := EARLIER.search(text)):
+        said["preference"] = told[1].strip()
     return Draft(choices=choices, **said)
 
 
@@ -183,20 +192,29 @@ def _evaluated(asked: Asked, settings: SimulatorSettings) -> str:
     if rng.random() < settings.unmatched:
         return rng.choice(UNMATCHED)
     item = shown(asked.text)
+    letter = _answered(asked, settings)
+    return letter.upper() if item is None else rng.choice(_wordings(letter, item.choices[letter]))
+
+
+def _answered(asked: Asked, settings: SimulatorSettings) -> Letter:
+    item = shown(asked.text)
     if item is None:
-        return rng.choice(LETTERS).upper()
-    letter = _choice(asked.model, item, settings, sees=asked.image_tokens > 0)
-    return rng.choice(_wordings(letter, item.choices[letter]))
+        return dice(asked.digest, "blind").choice(LETTERS)
+    # At a temperature above 0 samples of one prompt differ; they do so in their key alone.
+    sample = asked.key if asked.body.get("temperature") else ""
+    if dice(asked.model, item.model_dump_json(), sample, "bias").random() < settings.letter_bias:
+        return "a"
+    return _choice(asked.model, item, settings, sees=asked.image_tokens > 0, sample=sample)
 
 
-def _choice(model: str, item: Draft, settings: SimulatorSettings, sees: bool) -> Letter:
+def _choice(model: str, item: Draft, settings: SimulatorSettings, sees: bool, sample: str = "") -> Letter:
     """The letter this model chooses: the same for one item however the question is put."""
     known, right = objects.recognise(item) or bank.recognise(item), objects.likeliest(item)
     # A foreign item tells no category, so it is met with the profile's average skill.
     skill = settings.accuracy[known.category] if known else sum(settings.accuracy) / 4
     if known and known.category.dependence is Dependence.HIGH and not sees:
         skill = 0.25  # one cannot see where things are
-    rng = dice(model, item.model_dump_json(), "choice")
+    rng = dice(model, item.model_dump_json(), sample, "choice")
     if rng.random() < skill + settings.skills.get(model, 0.0):
         return right
     return rng.choice([letter for letter in LETTERS if letter != right])

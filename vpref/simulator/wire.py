@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import random
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -50,6 +52,7 @@ class Asked:
     text: str
     image_tokens: int
     form: Form | None
+    options: tuple[str, ...] = ()
 
     @property
     def model(self) -> str:
@@ -89,7 +92,8 @@ def read(path: str, raw: bytes, key: str = "") -> Asked:
     except (TypeError, KeyError, AttributeError) as exc:
         raise BadRequest(f"Invalid value: '{turns}' or the reply's format is not of the documented shape.") from exc
     digest = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
-    return Asked(path, body, digest, key, text, sum(part for part in parts if isinstance(part, int)), form)
+    options = tuple((body.get("structured_outputs") or {}).get("choice") or ())
+    return Asked(path, body, digest, key, text, sum(part for part in parts if isinstance(part, int)), form, options)
 
 
 def _parts(body: dict[str, Any], turns: str) -> Iterator[str | int]:
@@ -165,7 +169,7 @@ def _chat(asked: Asked, said: Said, fingerprint: str) -> dict[str, Any]:
         "object": "chat.completion",
         "created": 0,
         "model": asked.model,
-        "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": finish}],
+        "choices": [{"index": 0, "message": message, "logprobs": _logprobs(asked, said), "finish_reason": finish}],
         "usage": {
             "prompt_tokens": tokens,
             "completion_tokens": output,
@@ -214,11 +218,29 @@ def _response(asked: Asked, said: Said, fingerprint: str) -> dict[str, Any]:
     }
 
 
+def _logprobs(asked: Asked, said: Said) -> dict[str, Any] | None:
+    """The reply's characters as tokens with their probabilities, where these were asked for. A letter that stands
+    alone has its rivals beside it."""
+    if not (asked.body.get("logprobs") or "message.output_text.logprobs" in (asked.body.get("include") or ())):
+        return None
+    tokens = re.findall(r"\w+|\W+", said.text)
+    return {"content": [_token(text, dice(asked.digest, place, "logprob")) for place, text in enumerate(tokens)]}
+
+
+def _token(text: str, rng: random.Random) -> dict[str, Any]:
+    likely = rng.uniform(0.4, 0.97)
+    rivals = [letter for letter in "abcd" if letter != text.lower()] if text.lower() in set("abcd") else []
+    shares = {text: likely} | dict.fromkeys(rivals, (1 - likely) / 4)
+    top = [{"token": name, "logprob": math.log(share)} for name, share in shares.items()]
+    return top[0] | {"top_logprobs": top}
+
+
 def _response_message(asked: Asked, said: Said) -> dict[str, Any]:
     if said.finish == "refusal":
         part: dict[str, Any] = {"type": "refusal", "refusal": said.text}
     else:
-        part = {"type": "output_text", "text": said.text, "annotations": [], "logprobs": []}
+        told = (_logprobs(asked, said) or {}).get("content", [])
+        part = {"type": "output_text", "text": said.text, "annotations": [], "logprobs": told}
     return {
         "type": "message",
         "id": f"msg_{asked.digest[:24]}",
