@@ -155,12 +155,18 @@ _Kinds = Counter[tuple[int, int]]
 
 
 def _antisymmetric(kinds: _Kinds, level: float, resamples: int, seed: int) -> Interval | None:
-    """_resampled, but of negated sums exactly the negated interval: random draws fall alike for both."""
-    negated: _Kinds = Counter({(-total, n): clusters for (total, n), clusters in kinds.items()})
-    if sorted(kinds.items()) <= sorted(negated.items()):
-        return _resampled(kinds, level, resamples, seed)
-    found = _resampled(negated, level, resamples, seed)
-    return found and Interval(-found.high, -found.low)
+    """_resampled, but of negated sums exactly the negated interval: random draws fall alike for both, and sums that
+    are their own negation get an interval that is too."""
+    here: _Kinds = Counter({kind: clusters for kind, clusters in kinds.items() if clusters})
+    negated: _Kinds = Counter({(-total, n): clusters for (total, n), clusters in here.items()})
+    turned = sorted(here.items()) > sorted(negated.items())
+    found = _resampled(negated if turned else here, level, resamples, seed)
+    if found is None:
+        return None
+    if here == negated:
+        half = (found.high - found.low) / 2
+        return Interval(-half, half)
+    return Interval(-found.high, -found.low) if turned else found
 
 
 def _resampled(kinds: _Kinds, level: float, resamples: int, seed: int) -> Interval | None:

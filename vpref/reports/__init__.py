@@ -2,6 +2,7 @@
 
 from vpref.reports.accuracy import Evaluation, accuracy_summary, accuracy_tables, evaluation_rows
 from vpref.reports.comparison import comparison_tables
+from vpref.reports.counts import Count, Counted, counted_tables
 from vpref.reports.dependence import dependence_tables
 from vpref.reports.extraction import extraction_table
 from vpref.reports.generation import GenerationCounts, generation_rows, generation_tables
@@ -9,12 +10,15 @@ from vpref.reports.steadiness import steadiness_tables
 from vpref.reports.table import Table, write_tables
 
 __all__ = [
+    "Count",
+    "Counted",
     "Evaluation",
     "GenerationCounts",
     "Table",
     "accuracy_summary",
     "accuracy_tables",
     "comparison_tables",
+    "counted_tables",
     "dependence_tables",
     "evaluation_rows",
     "extraction_table",

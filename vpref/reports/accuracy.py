@@ -134,10 +134,10 @@ def _paper_table(variant: Variant, rows: Sequence[_Row]) -> Table:
         heads=(*_HEADS, "n", "Cover-\nage", "Un-\nmatched", "Re-\nfused", "Failed"),
         rows=(
             *(
-                (row.evaluation.shown, *_accuracies(row), _span(row.whole.interval), *_counts(row.whole.tally))
+                (row.evaluation.shown, *_accuracies(row), span_text(row.whole.interval), *_counts(row.whole.tally))
                 for row in rows
             ),
-            (CHANCE_ROW, *[_share(CHANCE)] * len(_TYPICALITY), *dashes),
+            (CHANCE_ROW, *[share_text(CHANCE)] * len(_TYPICALITY), *dashes),
         ),
         notes=(*_interval_notes(rows), *_notes(rows)),
         records=(*(row.record(_TYPICALITY) for row in rows), {"model": CHANCE_ROW, "simulated": False, **chance}),
@@ -157,14 +157,14 @@ def _category_table(variant: Variant, rows: Sequence[_Row]) -> Table:
 
 
 def _accuracies(row: _Row) -> Iterable[str]:
-    return (_share(row.groups[name].tally.accuracy) for name in _TYPICALITY)
+    return (share_text(row.groups[name].tally.accuracy) for name in _TYPICALITY)
 
 
 def _counts(whole: Tally) -> tuple[str, ...]:
-    return (str(whole.n), _share(whole.coverage), str(whole.unmatched), str(whole.refused), str(whole.failed))
+    return (str(whole.n), share_text(whole.coverage), str(whole.unmatched), str(whole.refused), str(whole.failed))
 
 
-def _share(share: Fraction | None) -> str:
+def share_text(share: Fraction | None) -> str:
     return percent(share) if share is None else f"{percent(share)}%"
 
 
@@ -183,7 +183,7 @@ def _limits(interval: Interval | None) -> dict[str, float | None]:
     return dict(zip(("low", "high"), map(rounded, ends), strict=True))
 
 
-def _span(interval: Interval | None) -> str:
+def span_text(interval: Interval | None) -> str:
     """A share's interval in percent: 83.5–96.5."""
     if interval is None:
         return percent(None)

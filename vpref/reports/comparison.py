@@ -16,7 +16,7 @@ from vpref.reports.table import SIMULATED_NOTE, Table
 from vpref.scoring import Tally, percent, score, tally
 from vpref.statistics import Interval, Paired, Unpaired, holm, paired, unpaired
 
-_ALPHA = 0.05
+ALPHA = 0.05
 _COLUMNS = {
     "A vs. B": "A vs. B",
     "Items shared": "Items",
@@ -66,16 +66,20 @@ class _Pair:
 
     @property
     def verdict(self) -> str:
-        """In words. To be better takes both a small p, which takes items as independent, and an interval without
-        zero, which does not."""
+        """In words."""
         if self.found is None or self.holm is None:
             return "no answers"
-        interval = self.found.interval
-        if self.holm >= _ALPHA or (interval is not None and interval.low <= 0 <= interval.high):
-            word = "within noise"
-        else:
-            word = "A better" if self.found.difference > 0 else "B better"
+        word = judged(self.found, self.holm)
         return word if isinstance(self.found, Paired) else f"{word}, unpaired"
+
+
+def judged(found: Paired | Unpaired, corrected: float) -> str:
+    """In words. To be better takes both a small p, corrected for many, which takes items as independent, and an
+    interval without zero, which may not."""
+    interval = found.interval
+    if corrected >= ALPHA or (interval is not None and interval.low <= 0 <= interval.high):
+        return "within noise"
+    return "A better" if found.difference > 0 else "B better"
 
 
 def comparison_tables(evaluations: Iterable[Evaluation]) -> list[Table]:
@@ -113,14 +117,14 @@ def _cells(pair: _Pair) -> Iterator[str]:
     together = found if isinstance(found, Paired) else None
     yield str(together.n if together else 0)
     yield from (percent(found.accuracy_a), percent(found.accuracy_b)) if found else (dash, dash)
-    yield _points(found.difference) if found else dash
+    yield points(found.difference) if found else dash
     yield _span(found.interval) if found and found.interval else dash
     yield from (str(together.only_a), str(together.only_b)) if together else (dash, dash)
-    yield from (_p(found.p if found else None), _p(pair.holm))
+    yield from (p_text(found.p if found else None), p_text(pair.holm))
     yield pair.verdict.replace(" noise", "\nnoise").replace(", ", ",\n")
 
 
-def _points(difference: Fraction | float) -> str:
+def points(difference: Fraction | float) -> str:
     """A difference in points. Halves are rounded away from zero, so that B against A is A against B negated."""
     size = percent(abs(Fraction(difference)))
     return size if not float(size) else f"{'-' if difference < 0 else '+'}{size}"
@@ -128,10 +132,10 @@ def _points(difference: Fraction | float) -> str:
 
 def _span(interval: Interval) -> str:
     """Two lines, which is what leaves models a name in 80 columns."""
-    return f"{_points(interval.low)} to\n{_points(interval.high)}"
+    return f"{points(interval.low)} to\n{points(interval.high)}"
 
 
-def _p(p: float | None) -> str:
+def p_text(p: float | None) -> str:
     if p is None:
         return percent(None)
     return "<0.001" if p < 0.001 else f"{p:.3f}"
@@ -142,7 +146,7 @@ def _record(pair: _Pair) -> dict[str, Any]:
     found = pair.found
     together = found if isinstance(found, Paired) else None
     outcomes = ("both", "only_a", "only_b", "neither")
-    ends = [float(_points(end)) for end in found.interval] if found and found.interval else [None, None]
+    ends = [float(points(end)) for end in found.interval] if found and found.interval else [None, None]
     return {
         "a": pair.a.figures(),
         "b": pair.b.figures(),
@@ -151,7 +155,7 @@ def _record(pair: _Pair) -> dict[str, Any]:
         **{name: getattr(together, name, None) for name in outcomes},
         "accuracy_a": rounded(found.accuracy_a if found else None),
         "accuracy_b": rounded(found.accuracy_b if found else None),
-        "difference": float(_points(found.difference)) if found else None,
+        "difference": float(points(found.difference)) if found else None,
         "interval": {"low": ends[0], "high": ends[1]},
         "p": found.p if found else None,
         "p_holm": pair.holm,
@@ -170,7 +174,7 @@ def _method_notes(pairs: Sequence[_Pair]) -> Iterator[str]:
         yield "Unpaired: no shared items, so by counts alone (Newcombe's interval, Fisher's exact test)."
     tested = sum(pair.found is not None for pair in pairs)
     pairs_tested = f"{tested} pair" if tested == 1 else f"{tested} pairs"
-    yield f"Better: p below {_ALPHA} after Holm's correction for {pairs_tested}, and no 0 in the interval."
+    yield f"Better: p below {ALPHA} after Holm's correction for {pairs_tested}, and no 0 in the interval."
     partly = sum(found.n < max(pair.a.whole.responded, pair.b.whole.responded) for pair, found in together)
     if partly:
         yield f"Models share only some of the items they answered in {partly} of {len(pairs)} pairs."

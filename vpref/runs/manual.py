@@ -25,7 +25,7 @@ EXAMPLES = {
         "vpref boxes detection=file model@mapper=simulator",
     ),
     "import": ("vpref import items=items.json data.root=images",),
-    "report": ("vpref report outputs/evaluate/*",),
+    "report": ("vpref report outputs/evaluate/*", "vpref report outputs/evaluate/TIME counts=paper"),
     "simulate": ("vpref simulate simulator.port=8000 profile@simulator=faulty",),
     "demo": ("vpref demo", "vpref demo data.root=my_photos"),
     "resume": ("vpref resume outputs/generate/TIME",),

@@ -109,11 +109,12 @@ class ImportSettings(RunSettings):
 
 @dataclass
 class ReportSettings:
-    """`vpref report`: tables over evaluation runs."""
+    """`vpref report`: tables over evaluation runs, and over models of which only `counts` are known."""
 
     verb: str = "report"
     outputs: str = "outputs"
     runs: list[str] = field(default_factory=list)
+    counts: str | None = None
 
 
 @dataclass
