@@ -24,9 +24,14 @@ VERBS = {
     "evaluate": "items in, one model's responses and accuracy out",
     "import": "a dataset in the reference implementation's JSON, made ready for evaluate",
     "report": "tables over evaluation runs: vpref report outputs/evaluate/*",
+    "survey": "human ground truth: items in, forms, votes and majority letters out: vpref survey plan",
     "demo": "all of it on shipped photos against the built-in simulator; no key, no GPU",
     "simulate": "the simulator alone: an OpenAI-compatible server that makes things up",
     "resume": "go on with an interrupted run in its own folder: vpref resume outputs/generate/TIME",
+}
+
+SURVEY_STEPS = {
+    "plan": "a dataset in, the forms of a survey out; every later step is held against the plan",
 }
 
 HELP = f"""vpref {__version__}: a benchmark of dynamic human preferences for vision language models.
@@ -91,9 +96,9 @@ def _run(given: list[str]) -> int:
 def _verb(given: list[str]) -> tuple[str, list[str]]:
     verb, rest = given[0], given[1:]
     if verb not in VERBS:
-        near = difflib.get_close_matches(verb, VERBS, n=1)
-        hint = f" Did you mean {near[0]}?" if near else ""
-        raise ConfigError(f"There is no verb {verb!r}; choose from {', '.join(VERBS)}.{hint}")
+        raise ConfigError(f"There is no verb {verb!r}; {_choose(verb, VERBS)}")
+    if verb == "survey":
+        verb, rest = _survey_step(rest)
     if "--help" in rest or "-h" in rest:
         from vpref.runs.manual import manual
 
@@ -101,8 +106,8 @@ def _verb(given: list[str]) -> tuple[str, list[str]]:
         raise SystemExit(0)
     if verb == "resume":
         return _resumed(rest)
-    if verb == "report":
-        return verb, _positional_runs(rest)
+    if verb in _POSITIONAL:
+        return verb, _positional(rest, _POSITIONAL[verb])
     sweeping = [one for one in rest if one in ("-m", "--multirun")]  # Hydra's parser loses what follows a late one
     return verb, sweeping + [_as_hydra_wants(one) for one in rest if one not in sweeping]
 
@@ -118,12 +123,40 @@ def _as_hydra_wants(override: str) -> str:
     return override
 
 
-def _positional_runs(rest: list[str]) -> list[str]:
+def _survey_step(rest: list[str]) -> tuple[str, list[str]]:
+    """`survey plan ...` is the verb `survey_plan`."""
+    step = rest[0] if rest else ""
+    if step in ("-h", "--help"):
+        print(_SURVEY_HELP, end="")
+        raise SystemExit(0)
+    if step not in SURVEY_STEPS:
+        what = f"There is no step {step!r} of a survey;" if step else "Which step of a survey?"
+        raise ConfigError(f"{what} {_choose(step, SURVEY_STEPS)} See vpref survey --help.")
+    return f"survey_{step}", rest[1:]
+
+
+_SURVEY_HELP = f"""The steps of a survey, from items to ground truth:
+
+{chr(10).join(f"  {step:10}{what}" for step, what in SURVEY_STEPS.items())}
+
+usage: vpref survey STEP [key=value ...]; vpref survey STEP --help shows every setting of it.
+"""
+
+_POSITIONAL = {"report": "runs"}
+"""The verbs that take paths without a key, and which setting these are."""
+
+
+def _choose(given: str, known: dict[str, str]) -> str:
+    near = difflib.get_close_matches(given, known, n=1)
+    return f"choose from {', '.join(known)}." + (f" Did you mean {near[0]}?" if near else "")
+
+
+def _positional(rest: list[str], setting: str) -> list[str]:
     """`report A B` means `report runs=[A,B]`; quoted, since a path may hold what Hydra's grammar takes for its own."""
-    runs = [one for one in rest if not one.startswith("-") and "=" not in one]
-    others = [one for one in rest if one not in runs]
-    quoted = ",".join('"' + run.replace("\\", "\\\\").replace('"', '\\"') + '"' for run in runs)
-    return [*others, f"runs=[{quoted}]"] if runs else rest
+    paths = [one for one in rest if not one.startswith("-") and "=" not in one]
+    others = [one for one in rest if one not in paths]
+    quoted = ",".join('"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"' for path in paths)
+    return [*others, f"{setting}=[{quoted}]"] if paths else rest
 
 
 def _resumed(rest: list[str]) -> tuple[str, list[str]]:

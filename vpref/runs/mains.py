@@ -40,6 +40,8 @@ def _body(verb: str) -> Callable[[Any, Any], None]:
             from vpref.runs.report import report as body  # type: ignore[assignment]
         case "simulate":
             from vpref.runs.simulate import simulate as body  # type: ignore[assignment]
+        case "survey_plan":
+            from vpref.runs.survey_plan import plan as body  # type: ignore[assignment]
         case _:
             from vpref.runs.demo import demo as body
     return body

@@ -27,6 +27,10 @@ EXAMPLES = {
     "import": ("vpref import items=items.json data.root=images",),
     "report": ("vpref report outputs/evaluate/*", "vpref report outputs/evaluate/TIME counts=paper"),
     "simulate": ("vpref simulate simulator.port=8000 profile@simulator=faulty",),
+    "survey_plan": (
+        "vpref survey plan dataset=outputs/generate/TIME",
+        "vpref survey plan dataset=outputs/generate/TIME places=7 checks=1 per_form=10",
+    ),
     "demo": ("vpref demo", "vpref demo data.root=my_photos"),
     "resume": ("vpref resume outputs/generate/TIME",),
 }
@@ -39,13 +43,15 @@ def manual(verb: str) -> str:
     if verb != "resume":
         text = (conf / f"{'generate' if verb == 'demo' else verb}.yaml").read_text(encoding="utf-8")
         groups = re.findall(r"^  - ([a-z]+)(?:@([a-z.]+))?: (\S+)", text, re.MULTILINE)
-        parts.append("Groups, turned as group=option or group@place=option:\n" + _groups(conf, groups))
+        if groups:
+            parts.append("Groups, turned as group=option or group@place=option:\n" + _groups(conf, groups))
         parts.append("Settings, turned as key=value:\n\n" + _indented(text.partition("\n\n")[2]))
         chosen = [group for group in groups if group[2] != "null"]
         parts += [f"  {place or group}:" + _option(conf, group, option) for group, place, option in chosen]
         if "  - base\n" in text:
             parts.append(_indented((conf / "base.yaml").read_text(encoding="utf-8")))
-        parts.append(f"Hydra's own options (--cfg job: the composed config, -m: a sweep): vpref {verb} --hydra-help")
+        name = verb.replace("_", " ")
+        parts.append(f"Hydra's own options (--cfg job: the composed config, -m: a sweep): vpref {name} --hydra-help")
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
 
 

@@ -18,6 +18,7 @@ from vpref.settings import (
     ImportSettings,
     ReportSettings,
     SimulateSettings,
+    SurveyPlanSettings,
 )
 
 S = TypeVar("S")
@@ -30,6 +31,7 @@ SCHEMAS: dict[str, type] = {
     "report": ReportSettings,
     "simulate": SimulateSettings,
     "demo": GenerateSettings,
+    "survey_plan": SurveyPlanSettings,
 }
 
 

@@ -31,6 +31,7 @@ from vpref.settings.running import (
     TrackingMode,
     TrackingSettings,
 )
+from vpref.settings.survey import SurveyPlanSettings
 from vpref.settings.verbs import (
     BOX_CATEGORIES,
     BoxesSettings,
@@ -79,6 +80,7 @@ __all__ = [
     "Source",
     "StoreSettings",
     "Structured",
+    "SurveyPlanSettings",
     "TrackingMode",
     "TrackingSettings",
     "api_key",

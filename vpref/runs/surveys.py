@@ -1,0 +1,103 @@
+"""Reading a survey's folder back: its plan, its items, the key of its annotators, and votes. Every line is checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from vpref.domain import Item, Plan, Vote, make_plan
+from vpref.errors import ConfigError
+from vpref.images import Gallery
+from vpref.runs.datasets import open_dataset
+from vpref.runs.folder import read_json
+
+PLAN = "plan.json"
+KEY = "annotators.key"
+VOTES = "votes.jsonl"
+
+
+@dataclass(frozen=True)
+class Survey:
+    """A planned survey on disk."""
+
+    path: Path
+    plan: Plan
+    items: dict[str, Item]
+    gallery: Gallery
+
+    @property
+    def secret(self) -> bytes:
+        """What annotators' platform ids are hashed with. Raises ConfigError where it was taken away."""
+        path = self.path / KEY
+        try:
+            return path.read_text(encoding="ascii").strip().encode()
+        except (OSError, ValueError) as error:
+            raise ConfigError(
+                f"{path}, the key that annotators are hashed with, cannot be read; without it nobody's answers can be "
+                "told from another's. Put it back from a copy, or plan anew."
+            ) from error
+
+
+def open_survey(given: str) -> Survey:
+    """The survey planned in a folder.
+
+    Raises ConfigError, in one sentence, where it is none, its plan was changed by hand, or its items are not those
+    that were planned (by their ids).
+    """
+    path = Path(given)
+    if not (path / PLAN).is_file():
+        raise ConfigError(f"There is no survey at {given}; give the folder of a `vpref survey plan` run.")
+    plan = read_plan(path / PLAN)
+    dataset = open_dataset(given, include_unresolved=True)
+    items = {item.id: item for item in dataset}
+    absent = [item.id for item in plan.items if item.id not in items]
+    if absent:
+        raise ConfigError(
+            f"{len(absent)} planned items are not in {dataset.path}: {_listed(absent)}. An item that was changed has "
+            "another id; votes are about what was planned. Restore the file, or plan a new survey."
+        )
+    return Survey(path, plan, {item.id: items[item.id] for item in plan.items}, dataset.gallery)
+
+
+def read_plan(path: Path) -> Plan:
+    """The manifest. Raises ConfigError where it is none of ours or no longer what it was."""
+    try:
+        plan = Plan.model_validate(read_json(path))
+    except ValidationError as error:
+        raise ConfigError(f"{path} is no survey plan of ours ({str(error).splitlines()[1]}).") from error
+    if make_plan(plan.title, plan.places, plan.forms, plan.items).version != plan.version:
+        raise ConfigError(f"{path} was changed after it was made; answers are held against it. Restore it.")
+    return plan
+
+
+def read_votes(given: Iterable[str]) -> list[Vote]:
+    """The votes in the files given, or in the `votes.jsonl` of the folders given. Raises ConfigError naming the
+    first line that is no vote."""
+    return [vote for name in given for vote in _votes(Path(name))]
+
+
+def _votes(given: Path) -> list[Vote]:
+    path = given / VOTES if given.is_dir() else given
+    votes = []
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise ConfigError(
+            f"Cannot read votes from {path} ({error.strerror}); give folders of `vpref survey` runs that collect "
+            "votes, or files of votes."
+        ) from error
+    for number, line in enumerate(lines, 1):
+        try:
+            votes.append(Vote.model_validate_json(line))
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise ConfigError(f"{path}, line {number} is no vote of ours ({where} {first['msg']}).") from error
+    return votes
+
+
+def _listed(ids: list[str], most: int = 5) -> str:
+    return ", ".join(ids[:most]) + (", ..." if len(ids) > most else "")
