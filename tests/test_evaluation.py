@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.commands import QUIET, complaint, run, run_folder
 from tests.test_pipeline import drive as by_hand
 from tests.test_pipeline import said
 from vpref.domain import (
+    LETTERS,
+    Answer,
     Category,
     Choices,
     Draft,
@@ -25,8 +30,9 @@ from vpref.domain import (
     make_item,
 )
 from vpref.errors import CallFailed
-from vpref.evaluation import evaluate_item
-from vpref.settings import AblationSettings, BoxesShown, ImageShown, PreferenceShown, SceneShown
+from vpref.evaluation import Exhibit, evaluate_item
+from vpref.scoring import score
+from vpref.settings import AblationSettings, AnswerForm, BoxesShown, ImageShown, PreferenceShown, SceneShown
 
 CHOICES = Choices(a="Sort by colour", b="Sort by length", c="Sort by age", d="Make no changes")
 DRAFT = Draft(scene="Crayons.", preference="I sort by length.", question="What now?", choices=CHOICES)
@@ -164,3 +170,154 @@ def test_image_and_preference_dependence_are_measured(tmp_path: Path) -> None:
     assert image["high_dependence"]["low"] > 0
     assert rows["no preference"]["overall"]["difference"] > 0.4
     assert rows["another item's image"]["overall"]["n"] == 72
+
+
+# --- how an answer is given, and how often ------------------------------------------------------------------
+
+BOUND = AblationSettings(answer=AnswerForm.constrained)
+
+
+def drive_asked(
+    ablation: AblationSettings, *replies: ModelReply | Exception, others: Sequence[Item] = (), extractor: bool = False
+) -> tuple[Response, list[ModelRequest]]:
+    return by_hand(evaluate_item(ITEM, ablation=ablation, others=others, extractor=extractor), replies)
+
+
+def words(request: ModelRequest) -> str:
+    return "\n".join(part for message in request.messages for part in message.parts if isinstance(part, str))
+
+
+def test_rotations_move_the_choices_and_letters_are_read_back_as_the_items_own() -> None:
+    rotated = AblationSettings(permutations=4)
+    response, asked = drive_asked(rotated, said("b"), said("a"), said("d"), said("c"))
+    assert "a) Sort by colour\nb) Sort by length" in words(asked[0])
+    assert "a) Sort by length\nb) Sort by age\nc) Make no changes\nd) Sort by colour" in words(asked[1])
+    assert [one.letter for one in response.asks] == ["b"] * 4
+    assert [one.shown for one in response.asks] == ["b", "a", "d", "c"]
+    assert (response.verdict, response.letter, response.correct) == ("matched", "b", True)
+    assert response.text == ""
+    assert len(response.calls) == 4
+
+
+def test_an_item_is_right_when_all_its_rotations_are() -> None:
+    rotated = AblationSettings(permutations=4)
+    response, _ = drive_asked(rotated, said("b"), said("b"), said("d"), said("c"))
+    assert (response.verdict, response.letter, score(response)) == ("split", None, False)
+    response, _ = drive_asked(rotated, *[said("None of these.")] * 4)
+    assert (response.verdict, score(response)) == ("unmatched", False)
+    response, asked = drive_asked(rotated, said("b"), CallFailed("timeout", "late"))
+    assert (response.verdict, response.reason, score(response)) == ("failed", "timeout: late", None)
+    assert len(asked) == 2, "what is not scored is not asked further"
+
+
+@pytest.mark.parametrize(
+    ("said_letters", "letter"), [("bbc", "b"), ("bcd", None), ("cbc", "c"), ("b??", None), ("bb?", "b")]
+)
+def test_of_several_samples_the_letter_is_what_most_say(said_letters: str, letter: str | None) -> None:
+    replies = [said(one) if one != "?" else said("Hard to say.") for one in said_letters]
+    response, asked = drive_asked(AblationSettings(samples=3), *replies)
+    assert (response.letter, response.verdict) == (letter, "matched" if letter else "split")
+    assert [request.sample for request in asked] == [0, 1, 2]
+    assert len({request.messages for request in asked}) == 1
+
+
+@given(rotation=st.integers(0, 3), place=st.integers(0, 3))
+def test_rotating_is_undone_by_reading_back(rotation: int, place: int) -> None:
+    show = Exhibit.of(ITEM, AblationSettings(permutations=4)).rotated(rotation)
+    own = show.own(LETTERS[place])
+    assert show.shown.choices[LETTERS[place]] == ITEM.choices[own]
+    assert Answer(rotation=rotation, verdict="matched", letter=own).shown == LETTERS[place]
+
+
+def test_a_bound_answer_is_a_letter_by_form_or_option_and_its_probabilities_are_kept() -> None:
+    told = {"a": 0.1, "b": 0.7, "c": 0.2, "d": 0.0}
+    for text in ('{"answer": "b"}', "b", " B\n"):
+        response, (asked,) = drive_asked(BOUND, ModelReply(text=text, probabilities=told))
+        assert asked.options == ("a", "b", "c", "d")
+        assert asked.form is not None
+        assert (response.letter, response.by, response.probabilities) == ("b", "bound", told)
+    rotated = AblationSettings(answer=AnswerForm.constrained, permutations=4)
+    response, _ = drive_asked(rotated, *[ModelReply(text="a", probabilities=told)] * 4)
+    assert response.asks[1].probabilities == {"b": 0.1, "c": 0.7, "d": 0.2, "a": 0.0}, "of the item's own letters"
+    assert response.verdict == "split"
+
+
+def test_a_bound_answer_that_breaks_the_form_is_asked_again_and_then_names_no_choice() -> None:
+    response, asked = drive_asked(BOUND, said("Hm."), ModelReply(text='{"answer": "b', finish="length"), said("c"))
+    assert (response.letter, [request.attempt for request in asked]) == ("c", [0, 1, 2])
+    response, asked = drive_asked(BOUND, *[ModelReply(text='{"answer": "b"   ', finish="length")] * 3)
+    assert (response.verdict, len(asked)) == ("unmatched", 3), "never read by luck"
+    response, asked = drive_asked(BOUND, ModelReply(text="I would rather not.", finish="refusal"))
+    assert (response.verdict, len(asked)) == ("refused", 1)
+    response, _ = drive_asked(BOUND, CallFailed("http_500", "down"))
+    assert (response.verdict, response.reason) == ("failed", "http_500: down")
+
+
+def test_a_preference_stated_earlier_is_told_first_and_once() -> None:
+    earlier = AblationSettings(preference=PreferenceShown.earlier, distance=2)
+    response, (asked,) = drive_asked(earlier, said("b"), others=[OTHER, OTHER])
+    assert [message.speaker for message in asked.messages] == ["user", "assistant"] * 3 + ["user"]
+    turns = ["".join(part for part in message.parts if isinstance(part, str)) for message in asked.messages]
+    assert ITEM.preference in turns[0]
+    assert words(asked).count(ITEM.preference) == 1
+    assert OTHER.preference not in words(asked), "two preferences would be a riddle"
+    assert turns[3] == turns[5] == "c", "what was answered there is right there"
+    assert Picture(ITEM.shown) in asked.messages[-1].parts
+    assert response.correct
+    assert response.ablation is not None
+    assert response.ablation.between == (OTHER.id, OTHER.id)
+    with pytest.raises(ValueError, match="1 other items to borrow from, not 2"):
+        next(evaluate_item(ITEM, ablation=earlier, others=[OTHER]))
+
+
+def test_mistakes_in_an_ablation_are_said(tmp_path: Path) -> None:
+    given = ["evaluate", "dataset=nowhere", "model@evaluated=simulator", "model@extractor=null", *QUIET]
+    assert "ablation.preference=earlier" in complaint(*given, "ablation.distance=2", cwd=tmp_path)
+    assert "choose 1, or 4" in complaint(*given, "ablation.permutations=3", cwd=tmp_path)
+    assert "at least 1" in complaint(*given, "ablation.samples=0", cwd=tmp_path)
+    run("generate", "model@pipeline.model=simulator", *QUIET, cwd=tmp_path)
+    (items,) = tmp_path.glob("outputs/generate/*")
+    given[1] = f"dataset={items}"
+    far = ["ablation=earlier_preference", "ablation.distance=100"]
+    assert "needs 100; take a larger dataset" in complaint(*given, *far, cwd=tmp_path)
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+def test_bound_rotated_answers_of_a_biased_model(tmp_path: Path, api: str) -> None:
+    run("generate", "model@pipeline.model=simulator", *QUIET, cwd=tmp_path)
+    (items,) = tmp_path.glob("outputs/generate/*")
+    asked = ["evaluate", f"dataset={items}", "model@evaluated=simulator", "model@extractor=null", *QUIET]
+    asked += [f"evaluated.api={api}", "evaluated.logprobs=true", "ablation=constrained"]
+    asked += ["profile@simulator=flawless", "simulator.letter_bias=0.5"]
+    run(*asked, cwd=tmp_path)
+    out, _ = run(*asked, "ablation.permutations=4", cwd=tmp_path)
+    folder = tmp_path / run_folder(out)
+    calls = json.loads((folder / "manifest.json").read_text())["summary"]["calls"]
+    assert (calls["sent"], calls["replayed"]) == (72, 24), "the first rotation is the plain question"
+    responses = [Response.model_validate_json(line) for line in (folder / "responses.jsonl").read_text().splitlines()]
+    for answer in (answer for response in responses for answer in response.asks):
+        assert answer.probabilities is not None
+        assert max(answer.probabilities, key=answer.probabilities.__getitem__) == answer.letter
+        assert 0.9 < sum(answer.probabilities.values()) <= 1.0001
+    (row,) = json.loads((folder / "tables/steadiness.json").read_text())["records"]
+    assert row["letters"]["a"] > 45, "half of the answers are a, and a quarter of the others"
+    assert row["items_right"] == pytest.approx(100 * sum(r.correct for r in responses) / 24, abs=0.06)
+    assert row["answers_right"] > row["items_right"]
+    assert "Steadiness" in out
+
+
+def test_samples_differ_at_a_temperature_and_an_earlier_preference_is_remembered(tmp_path: Path) -> None:
+    run("generate", "model@pipeline.model=simulator", *QUIET, cwd=tmp_path)
+    (items,) = tmp_path.glob("outputs/generate/*")
+    asked = ["evaluate", f"dataset={items}", "model@evaluated=simulator", "model@extractor=null", *QUIET]
+    steady = {}
+    for temperature in ("0", "1"):
+        more = ["ablation=sampled", f"+evaluated.params.temperature={temperature}", "simulator.accuracy=[.5,.5,.5,.5]"]
+        out, _ = run(*asked, *more, cwd=tmp_path)
+        (row,) = json.loads((tmp_path / run_folder(out) / "tables/steadiness.json").read_text())["records"]
+        steady[temperature] = row["steady"]
+    assert steady["0"] == 100.0
+    assert steady["1"] < 60
+    out, _ = run(*asked, "ablation=earlier_preference", "profile@simulator=flawless", cwd=tmp_path)
+    summary = json.loads((tmp_path / run_folder(out) / "manifest.json").read_text())["summary"]
+    assert summary["accuracy"]["plain"]["overall"]["accuracy"] == 100.0

@@ -45,6 +45,10 @@ def test_what_an_evaluated_model_reads(golden: Callable[[str, str], None]) -> No
     golden("prompts/extractor.txt", reading)
     parts = (transcript(messages), "===== asked again, with its schema told =====\n", transcript(told))
     golden("prompts/evaluated.txt", "\n".join(parts))
+    later = DRAFT.model_copy(update={"preference": ""})
+    golden(
+        "prompts/evaluated_later.txt", transcript(prompts.evaluated_later(PICTURE, later, "By length.", [(DRAFT, "c")]))
+    )
 
 
 @pytest.mark.parametrize("category", Category)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -13,8 +14,8 @@ from hypothesis import strategies as st
 from vpref.backends import wire
 from vpref.domain import Message, ModelRequest, Picture, Role
 from vpref.errors import CallFailed
-from vpref.replies import answer_form, draft_form
-from vpref.settings import Api, ImageSettings, LimitSettings, ModelSettings, PriceSettings, Structured
+from vpref.replies import answer_form, choice_form, draft_form
+from vpref.settings import Api, Constrain, ImageSettings, LimitSettings, ModelSettings, PriceSettings, Structured
 
 PICTURE = Picture("f" * 64)
 REQUEST = ModelRequest(Role.RESPONDER, (Message("user", ("Which?", PICTURE)),), answer_form())
@@ -166,3 +167,57 @@ def test_usage_is_read() -> None:
 def test_what_is_no_response_is_a_failed_call(payload: bytes, api: Api) -> None:
     with pytest.raises(CallFailed, match="form"):
         wire.read(payload, api)
+
+
+BOUND = ModelRequest(Role.EVALUATED, REQUEST.messages, choice_form(), options=("a", "b", "c", "d"))
+TELLING = replace(MODEL, logprobs=True)
+
+
+def test_options_bind_by_schema_or_as_vllm_does_and_ask_for_probabilities() -> None:
+    def body(model: ModelSettings) -> dict[str, Any]:
+        value: dict[str, Any] = json.loads(wire.prepare(BOUND, model, "here", "original").body)
+        return value
+
+    plain = body(MODEL)
+    assert plain["response_format"]["json_schema"]["name"] == "choice"
+    assert not {"logprobs", "structured_outputs"} & plain.keys()
+    bound = body(replace(TELLING, constrain=Constrain.structured_outputs))
+    assert bound["structured_outputs"] == {"choice": ["a", "b", "c", "d"]}
+    assert "response_format" not in bound, "one token is all it has to say"
+    assert (bound["logprobs"], bound["top_logprobs"]) == (True, 20)
+    assert body(replace(TELLING, api=Api.responses))["include"] == ["message.output_text.logprobs"]
+    unbound = json.loads(wire.prepare(replace(BOUND, options=()), TELLING, "here", "original").body)
+    assert "logprobs" not in unbound
+
+
+def tokens(*texts: str, **top: float) -> list[dict[str, Any]]:
+    """Tokens with these alternatives at each that says an option."""
+    alternatives = [{"token": text, "logprob": math.log(share)} for text, share in top.items()]
+    said: list[dict[str, Any]] = [{"token": text, "logprob": math.log(0.9), "top_logprobs": []} for text in texts]
+    return [
+        one | ({"top_logprobs": alternatives} if one["token"].strip('" ').lower() in "abcd" else {}) for one in said
+    ]
+
+
+@pytest.mark.parametrize("api", list(Api))
+@pytest.mark.parametrize(
+    "said",
+    [("b",), ('{"', "answer", '":"', "b", '"}'), ("a", " or ", "b"), (" B",)],
+    ids=["bare", "json", "last", "case"],
+)
+def test_probabilities_are_those_of_the_token_that_says_the_option(api: Api, said: tuple[str, ...]) -> None:
+    content = tokens(*said, **{"b": 0.5, "B": 0.2, ' "a': 0.2, "answer": 0.1})
+    text = "".join(said)
+    value: dict[str, Any] = {"choices": [{"message": {"content": text}, "logprobs": {"content": content}}]}
+    if api is Api.responses:
+        value = {
+            "output": [{"type": "message", "content": [{"type": "output_text", "text": text, "logprobs": content}]}]
+        }
+    reply = wire.read(json.dumps(value).encode(), api, ("a", "b", "c", "d"))
+    assert reply.probabilities == {"a": 0.2, "b": 0.7, "c": 0.0, "d": 0.0}
+    assert wire.read(json.dumps(value).encode(), api).probabilities is None, "not asked for"
+
+
+def test_a_server_that_tells_no_probabilities_leaves_them_unknown() -> None:
+    value = {"choices": [{"message": {"content": "b"}, "logprobs": None}]}
+    assert wire.read(json.dumps(value).encode(), Api.chat, ("a", "b")).probabilities is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 from vpref import prompts, replies
@@ -55,11 +56,10 @@ def evaluate_item(
     known |= {"ablation": show.record} if ablation.label else {}
     calls: list[Call] = []
     asks: list[Answer] = []
-    for rotation in range(ablation.permutations):
-        for sample in range(ablation.samples):
-            asks.append((yield from _answer(show.rotated(rotation), sample, extractor, attempts, calls)))
-            if asks[-1].verdict == "failed":
-                break  # the item is not scored; what a later run still needs, it will ask
+    for rotation, sample in product(range(ablation.permutations), range(ablation.samples)):
+        asks.append((yield from _answer(show.rotated(rotation), sample, extractor, attempts, calls)))
+        if asks[-1].verdict == "failed":
+            break  # the item is not scored; what a later run still needs, it will ask
     if ablation.permutations * ablation.samples == 1:
         (only,) = asks
         return Response(**known, **only.model_dump(exclude={"rotation", "sample"}), calls=tuple(calls))

@@ -230,7 +230,7 @@ def _logprobs(asked: Asked, said: Said) -> dict[str, Any] | None:
 def _token(text: str, rng: random.Random) -> dict[str, Any]:
     likely = rng.uniform(0.4, 0.97)
     rivals = [letter for letter in "abcd" if letter != text.lower()] if text.lower() in set("abcd") else []
-    shares = {text: likely} | dict.fromkeys(rivals, (1 - likely) / 4)
+    shares = {text: likely} | dict.fromkeys(rivals, 0.95 * (1 - likely) / 3)
     top = [{"token": name, "logprob": math.log(share)} for name, share in shares.items()]
     return top[0] | {"top_logprobs": top}
 
