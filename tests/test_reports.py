@@ -218,6 +218,12 @@ def compared(*runs: list[Response]) -> Table:
     return table
 
 
+def test_models_are_compared_where_they_were_asked_in_the_same_way() -> None:
+    runs = [Evaluation(name, False, graded(["++-"]), ablation) for name in ("x", "y") for ablation in ("", "no image")]
+    [table] = comparison_tables(runs)
+    assert [row[0] for row in table.rows] == ["x vs. y", "x, no image vs. y, no image"]
+
+
 def test_one_model_has_nothing_to_be_compared_with() -> None:
     assert comparison_tables(paper_evaluations()[:1]) == []
     assert list(named(comparison_tables(troubled_evaluations()))) == ["comparison_plain"]

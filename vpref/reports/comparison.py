@@ -83,13 +83,17 @@ def judged(found: Paired | Unpaired, corrected: float) -> str:
 
 
 def comparison_tables(evaluations: Iterable[Evaluation]) -> list[Table]:
-    """For each variant that two evaluations or more have responses of: every pair of them, in their order."""
+    """For each variant: every pair of evaluations that have responses of it and were asked in the same way, in their
+    order. What a model loses where something is left out is another table's matter, and its pairs would weaken
+    these by Holm's correction."""
     known = tuple(evaluations)
     tables: list[Table] = []
     for variant in (Variant.BOXES, Variant.PLAIN):
         sides = [_Side.of(evaluation, kept) for evaluation in known if (kept := evaluation.of(variant))]
-        if len(sides) > 1:
-            tables.append(_table(variant, sides, _corrected([_Pair.of(a, b) for a, b in combinations(sides, 2)])))
+        alike = [(a, b) for a, b in combinations(sides, 2) if a.evaluation.ablation == b.evaluation.ablation]
+        if alike:
+            paired_up = list({id(side): side for pair in alike for side in pair}.values())
+            tables.append(_table(variant, paired_up, _corrected([_Pair.of(a, b) for a, b in alike])))
     return tables
 
 
