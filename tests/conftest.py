@@ -6,8 +6,14 @@ import logging
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.browsers import chromium
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,3 +43,10 @@ def own_logging() -> Iterator[None]:
         handler.close()
     root.handlers[:], sys.argv = handlers, argv
     root.setLevel(level)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """The system's Chromium. For one module at a time: other modules need the thread's event loop for themselves."""
+    with chromium() as started:
+        yield started
