@@ -32,6 +32,9 @@ VERBS = {
 
 SURVEY_STEPS = {
     "plan": "a dataset in, the forms of a survey out; every later step is held against the plan",
+    "import": "answers from Google Forms or Prolific, or our own JSONL, in; votes out",
+    "simulate": "a rehearsal: made-up annotators answer the plan",
+    "aggregate": "votes in; majority letters, a labelled dataset, agreement and difficulty out",
 }
 
 HELP = f"""vpref {__version__}: a benchmark of dynamic human preferences for vision language models.
@@ -142,7 +145,7 @@ _SURVEY_HELP = f"""The steps of a survey, from items to ground truth:
 usage: vpref survey STEP [key=value ...]; vpref survey STEP --help shows every setting of it.
 """
 
-_POSITIONAL = {"report": "runs"}
+_POSITIONAL = {"report": "runs", "survey_import": "answers", "survey_aggregate": "votes"}
 """The verbs that take paths without a key, and which setting these are."""
 
 

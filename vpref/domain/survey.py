@@ -139,3 +139,54 @@ def annotator_key(secret: bytes, person: str) -> str:
     """Who a person is in our records: 16 hex digits of HMAC-SHA256 of their platform id under the survey's secret.
     The same person has the same key wherever the answer came from."""
     return hmac.new(secret, person.strip().encode(), hashlib.sha256).hexdigest()[:16]
+
+
+NoLabel: TypeAlias = Literal["tie", "other", "no_majority", "too_few"]
+"""Why an item got no ground truth: two choices lead alike, "other" leads, a letter leads with half of the votes or
+less, or there are fewer votes than a majority is to be made of."""
+
+
+class Label(Record):
+    """What the valid votes on one item come to. `letter` is the ground truth, or None for the `reason`.
+
+    `counts` has every choice that was voted for; `difficulty` is the mean of the ratings given, None without any.
+    `more` is how many votes more could give it a majority at the least, 0 where it has one.
+    """
+
+    item: PlannedItem
+    letter: Letter | None
+    reason: NoLabel | None
+    counts: dict[str, int]
+    more: int
+    difficulty: float | None
+    ratings: int
+    answer: Letter | None = None
+    """The responder's letter, to be compared with."""
+
+    @property
+    def votes(self) -> int:
+        return sum(self.counts.values())
+
+
+Flag: TypeAlias = Literal["disagrees", "fast", "straight_lines", "failed_checks"]
+
+
+class AnnotatorChecks(Record):
+    """How one annotator of one form answered. Flags are to be looked at; they exclude nobody by themselves.
+
+    `agreed` of `compared` items had the annotator's choice as the majority of the others; `same_place` is the
+    largest share of choices at one place of the list as shown; `seconds` is the time for all of the form, None where
+    it is not known; `failed` of `checks` attention checks were answered wrongly.
+    """
+
+    annotator: str
+    form: str
+    votes: int
+    agreed: int
+    compared: int
+    others: int
+    same_place: float
+    seconds: float | None
+    failed: int
+    checks: int
+    flags: tuple[Flag, ...] = ()

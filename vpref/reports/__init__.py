@@ -6,6 +6,7 @@ from vpref.reports.counts import Count, Counted, counted_tables
 from vpref.reports.dependence import dependence_tables
 from vpref.reports.extraction import extraction_table
 from vpref.reports.generation import GenerationCounts, generation_rows, generation_tables
+from vpref.reports.people import People, people_tables
 from vpref.reports.steadiness import steadiness_tables
 from vpref.reports.table import Table, write_tables
 
@@ -14,6 +15,7 @@ __all__ = [
     "Counted",
     "Evaluation",
     "GenerationCounts",
+    "People",
     "Table",
     "accuracy_summary",
     "accuracy_tables",
@@ -24,6 +26,7 @@ __all__ = [
     "extraction_table",
     "generation_rows",
     "generation_tables",
+    "people_tables",
     "steadiness_tables",
     "write_tables",
 ]

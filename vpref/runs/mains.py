@@ -42,6 +42,12 @@ def _body(verb: str) -> Callable[[Any, Any], None]:
             from vpref.runs.simulate import simulate as body  # type: ignore[assignment]
         case "survey_plan":
             from vpref.runs.survey_plan import plan as body  # type: ignore[assignment]
+        case "survey_import":
+            from vpref.runs.survey_import import import_answers as body  # type: ignore[assignment]
+        case "survey_simulate":
+            from vpref.runs.survey_simulate import simulate as body  # type: ignore[assignment]
+        case "survey_aggregate":
+            from vpref.runs.survey_aggregate import aggregate as body  # type: ignore[assignment]
         case _:
             from vpref.runs.demo import demo as body
     return body

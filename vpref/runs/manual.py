@@ -31,6 +31,15 @@ EXAMPLES = {
         "vpref survey plan dataset=outputs/generate/TIME",
         "vpref survey plan dataset=outputs/generate/TIME places=7 checks=1 per_form=10",
     ),
+    "survey_import": (
+        "vpref survey import survey=outputs/survey/TIME answers.csv prolific=[prolific_export.csv]",
+        "vpref survey import survey=outputs/survey/TIME form=plain-1 plain-1.csv timezone=Europe/Berlin",
+    ),
+    "survey_simulate": ("vpref survey simulate survey=outputs/survey/TIME",),
+    "survey_aggregate": (
+        "vpref survey aggregate survey=outputs/survey/TIME",
+        "vpref survey aggregate survey=outputs/survey/TIME outputs/survey_import/TIME",
+    ),
     "demo": ("vpref demo", "vpref demo data.root=my_photos"),
     "resume": ("vpref resume outputs/generate/TIME",),
 }

@@ -18,7 +18,10 @@ from vpref.settings import (
     ImportSettings,
     ReportSettings,
     SimulateSettings,
+    SurveyAggregateSettings,
+    SurveyImportSettings,
     SurveyPlanSettings,
+    SurveySimulateSettings,
 )
 
 S = TypeVar("S")
@@ -32,6 +35,9 @@ SCHEMAS: dict[str, type] = {
     "simulate": SimulateSettings,
     "demo": GenerateSettings,
     "survey_plan": SurveyPlanSettings,
+    "survey_import": SurveyImportSettings,
+    "survey_simulate": SurveySimulateSettings,
+    "survey_aggregate": SurveyAggregateSettings,
 }
 
 

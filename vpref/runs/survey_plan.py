@@ -12,12 +12,10 @@ from vpref.domain import Failed, Item, Plan, PlannedItem, make_plan
 from vpref.images import Gallery
 from vpref.runs.datasets import open_dataset, read_outcomes
 from vpref.runs.folder import RunFolder, write_json
-from vpref.runs.surveys import KEY, PLAN
+from vpref.runs.surveys import ATTRIBUTION, KEY, PLAN
 from vpref.runs.terminal import say, shown
 from vpref.settings import SurveyPlanSettings
 from vpref.voting import plan_forms
-
-ATTRIBUTION = "ATTRIBUTION.md"
 
 
 def plan(settings: SurveyPlanSettings, folder: RunFolder) -> None:

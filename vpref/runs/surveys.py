@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import ValidationError
 
-from vpref.domain import Item, Plan, Vote, make_plan
+from vpref.domain import Item, Plan, Record, Vote, make_plan
 from vpref.errors import ConfigError
 from vpref.images import Gallery
 from vpref.runs.datasets import open_dataset
 from vpref.runs.folder import read_json
 
+R = TypeVar("R", bound=Record)
+
 PLAN = "plan.json"
 KEY = "annotators.key"
 VOTES = "votes.jsonl"
+ATTRIBUTION = "ATTRIBUTION.md"
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ def open_survey(given: str) -> Survey:
     absent = [item.id for item in plan.items if item.id not in items]
     if absent:
         raise ConfigError(
-            f"{len(absent)} planned items are not in {dataset.path}: {_listed(absent)}. An item that was changed has "
+            f"{len(absent)} planned items are not in {dataset.path}: {listed(absent)}. An item that was changed has "
             "another id; votes are about what was planned. Restore the file, or plan a new survey."
         )
     return Survey(path, plan, {item.id: items[item.id] for item in plan.items}, dataset.gallery)
@@ -76,28 +80,32 @@ def read_plan(path: Path) -> Plan:
 def read_votes(given: Iterable[str]) -> list[Vote]:
     """The votes in the files given, or in the `votes.jsonl` of the folders given. Raises ConfigError naming the
     first line that is no vote."""
-    return [vote for name in given for vote in _votes(Path(name))]
+    return [vote for name in given for vote in read_lines(_votes(Path(name)), Vote)]
 
 
-def _votes(given: Path) -> list[Vote]:
-    path = given / VOTES if given.is_dir() else given
-    votes = []
+def _votes(given: Path) -> Path:
+    return given / VOTES if given.is_dir() else given
+
+
+def read_lines(path: Path, model: type[R]) -> list[R]:
+    """The records of a file, one a line. Raises ConfigError naming the first line that is none."""
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:
-        raise ConfigError(
-            f"Cannot read votes from {path} ({error.strerror}); give folders of `vpref survey` runs that collect "
-            "votes, or files of votes."
-        ) from error
+        raise ConfigError(f"Cannot read {path} ({error.strerror}); give what a `vpref survey` step wrote.") from error
+    records = []
     for number, line in enumerate(lines, 1):
         try:
-            votes.append(Vote.model_validate_json(line))
+            records.append(model.model_validate_json(line))
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"])
-            raise ConfigError(f"{path}, line {number} is no vote of ours ({where} {first['msg']}).") from error
-    return votes
+            raise ConfigError(
+                f"{path}, line {number} is no {model.__name__.lower()} of ours ({where} {first['msg']})."
+            ) from error
+    return records
 
 
-def _listed(ids: list[str], most: int = 5) -> str:
+def listed(ids: list[str], most: int = 5) -> str:
+    """Some names for a sentence, the first few of many."""
     return ", ".join(ids[:most]) + (", ..." if len(ids) > most else "")

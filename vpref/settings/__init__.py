@@ -31,7 +31,13 @@ from vpref.settings.running import (
     TrackingMode,
     TrackingSettings,
 )
-from vpref.settings.survey import SurveyPlanSettings
+from vpref.settings.survey import (
+    RehearsalSettings,
+    SurveyAggregateSettings,
+    SurveyImportSettings,
+    SurveyPlanSettings,
+    SurveySimulateSettings,
+)
 from vpref.settings.verbs import (
     BOX_CATEGORIES,
     BoxesSettings,
@@ -71,6 +77,7 @@ __all__ = [
     "PreferenceShown",
     "PriceSettings",
     "Progress",
+    "RehearsalSettings",
     "ReportSettings",
     "RunSettings",
     "SceneShown",
@@ -80,7 +87,10 @@ __all__ = [
     "Source",
     "StoreSettings",
     "Structured",
+    "SurveyAggregateSettings",
+    "SurveyImportSettings",
     "SurveyPlanSettings",
+    "SurveySimulateSettings",
     "TrackingMode",
     "TrackingSettings",
     "api_key",

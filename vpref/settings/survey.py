@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from vpref.settings.base import MISSING, require
 
@@ -28,3 +28,58 @@ class SurveyPlanSettings:
         require(self.forms is None or self.forms >= 1, f"forms is {self.forms}; it must be at least 1, or null.")
         require(self.checks >= 0, f"checks is {self.checks}; it must be 0 or more.")
         require(bool(self.title.strip()), "title is empty; annotators are shown it.")
+
+
+@dataclass
+class SurveyAggregateSettings:
+    """`vpref survey aggregate`: votes in, ground truth out. A label needs `least` valid votes. Without `votes`, those
+    that the survey's own pages collected."""
+
+    verb: str = MISSING
+    outputs: str = "outputs"
+    survey: str = MISSING
+    votes: list[str] = field(default_factory=list)
+    least: int = 3
+
+    def __post_init__(self) -> None:
+        require(self.least >= 1, f"least is {self.least}; it must be at least 1.")
+
+
+@dataclass
+class RehearsalSettings:
+    """Made-up annotators. `accuracy` is by category 0-3 the chance that one finds the right choice; of other choices
+    the share `other` is "other". `careless` is the share of annotators who guess."""
+
+    accuracy: list[float] = field(default_factory=lambda: [0.92, 0.85, 0.95, 0.88])
+    other: float = 0.3
+    careless: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        require(len(self.accuracy) == 4, "rehearsal.accuracy must hold four numbers, one a category 0 to 3.")
+        for value in (*self.accuracy, self.other, self.careless):
+            require(0 <= value <= 1, f"rehearsal: {value} is no share between 0 and 1.")
+
+
+@dataclass
+class SurveySimulateSettings:
+    """`vpref survey simulate`: a plan in, votes of made-up annotators out."""
+
+    verb: str = MISSING
+    outputs: str = "outputs"
+    survey: str = MISSING
+    rehearsal: RehearsalSettings = field(default_factory=RehearsalSettings)
+
+
+@dataclass
+class SurveyImportSettings:
+    """`vpref survey import`: answers from elsewhere in, votes out. `prolific` are Prolific's exports, `timezone` what
+    to take local times for that name no zone."""
+
+    verb: str = MISSING
+    outputs: str = "outputs"
+    survey: str = MISSING
+    answers: list[str] = field(default_factory=list)
+    prolific: list[str] = field(default_factory=list)
+    timezone: str | None = None
+    form: str | None = None

@@ -1,0 +1,50 @@
+"""Made-up annotators of known accuracy, so that a survey can be rehearsed, and the rules tried on votes whose truth
+is known. Every answer comes of a seed: the same survey is rehearsed the same way each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from random import Random
+
+from vpref.domain import LETTERS, OTHER, Form, Letter, Plan, Vote, VoteChoice
+from vpref.settings import RehearsalSettings
+
+_JUSTIFICATIONS = ("It fits the preference best.", "Only this one is what they asked for.", "The others contradict it.")
+
+
+def rehearse(plan: Plan, truth: Mapping[str, Letter], rehearsal: RehearsalSettings) -> Iterator[Vote]:
+    """The votes of a full survey: every place of every form filled, each form answered whole. `truth` is the letter
+    that annotators try to find, by item id."""
+    for form in plan.forms:
+        for place in range(plan.places):
+            yield from _answers(plan, form, place, truth, rehearsal)
+
+
+def _answers(
+    plan: Plan, form: Form, place: int, truth: Mapping[str, Letter], rehearsal: RehearsalSettings
+) -> Iterator[Vote]:
+    random = Random(f"{rehearsal.seed}/{plan.version}/{form.name}/{place}")
+    careless = random.random() < rehearsal.careless
+    for number, question in enumerate(form.questions):
+        expected = plan.checks[question].expected if question in plan.checks else truth[question]
+        accuracy = 1.0 if question in plan.checks else rehearsal.accuracy[plan.by_id[question].category]
+        choice = random.choice(LETTERS) if careless else _choice(random, expected, accuracy, rehearsal.other)
+        pace = random.lognormvariate(3.4, 0.4) / (8 if careless else 1)
+        yield Vote(
+            annotator=f"rehearsal-{form.name}-{place + 1}",
+            form=form.name,
+            item=question,
+            choice=choice,
+            difficulty=None if question in plan.checks else min(5, 1 + int(random.expovariate(1.4))),
+            justification=f"{random.choice(_JUSTIFICATIONS)} ({number + 1})",
+            seconds=round(pace, 1),
+            source="rehearsal",
+            submission=f"{form.name}-{place + 1}",
+        )
+
+
+def _choice(random: Random, right: Letter, accuracy: float, other: float) -> VoteChoice:
+    if random.random() < accuracy:
+        return right
+    return OTHER if random.random() < other else random.choice([letter for letter in LETTERS if letter != right])
