@@ -195,6 +195,6 @@ def test_a_stored_reply_comes_back_as_it_ended_and_is_priced_by_todays_config() 
     _, backend = ask(handler, replace(MODEL, price=PriceSettings(input=2.0, cached=0.5, output=8.0)))
     reply = ModelReply(text="half \ufffd", finish="length", model="m-1", usage=Usage(input=1000, cached=400, output=50))
     back = backend.stamp(decode_reply(encode_reply(reply)), "k")
-    assert back.model_copy(update={"key": "", "server": "", "usd": 0.0}) == reply
+    assert back.model_copy(update={"key": "", "server": "", "usd": None}) == reply
     assert back.usd == pytest.approx((600 * 2.0 + 400 * 0.5 + 50 * 8.0) / 1e6)
     assert back.server == "here"

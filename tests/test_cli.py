@@ -32,7 +32,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         (["generate"], "OPENAI_API_KEY"),
         (["generat"], "Did you mean generate?"),
-        (["generate", "model@pipeline.model=nope"], "choose from compatible, gpt-4.1, gpt-5-mini, o4-mini, simulator"),
+        (["generate", "model@pipeline.model=nope"], "choose from anthropic, compatible, gemini"),
         (["generate", "category=7"], "choose from 0, 1, 2, 3, all"),
         (["generate", "categories=[7]", *SIM], "category 7 is unknown"),
         (["generate", "variants=[cubes]", *SIM], "variant 'cubes' is unknown"),

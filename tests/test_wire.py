@@ -60,7 +60,9 @@ def test_whatever_can_change_a_reply_changes_the_key(other: str) -> None:
     [
         key(replace(REQUEST, role=Role.EVALUATED)),
         key(model=replace(MODEL, base_url="http://elsewhere:9/v1", api_key_env="SOME_KEY", label="M")),
-        key(model=replace(MODEL, price=PriceSettings(input=9), limits=LimitSettings(concurrency=1, retries=0))),
+        key(
+            model=replace(MODEL, price=PriceSettings(input=9, output=9), limits=LimitSettings(concurrency=1, retries=0))
+        ),
     ],
 )
 def test_where_and_how_politely_one_asks_does_not_change_the_key(other: str) -> None:

@@ -6,6 +6,7 @@ VprefError
 ├── MalformedReply     a model's reply is not of the form asked for: asked again within a bound
 ├── CallFailed         one request got no reply though it was retried: the item fails, the run goes on
 └── RunStopped         the run cannot go on, all stored replies stay; exit code 1
+    ├── Misconfigured  a server refuses what the config says: no request would be answered; exit code 2
     └── Interrupted    a person or scheduler ended it (SIGINT, SIGTERM); exit code 128 + signal number
 """
 
@@ -54,6 +55,13 @@ class CallFailed(VprefError):
 
 class RunStopped(VprefError):
     """Nothing more can be done in this run: quota spent, key revoked, disk full."""
+
+
+class Misconfigured(RunStopped):
+    """A mistake that the user can mend and only the server could find: a wrong key, an unknown model, a parameter
+    that it does not take."""
+
+    exit_code = 2
 
 
 class Ended(BaseException):

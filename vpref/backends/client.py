@@ -8,14 +8,17 @@ about items, stores and progress.
 
 from __future__ import annotations
 
+import asyncio
+import difflib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from vpref.backends import wire
+from vpref.backends import complaints, wire
+from vpref.backends.complaints import Complaint, Kind
 from vpref.domain import ModelReply, ModelRequest, Usage
-from vpref.errors import CallFailed, ConfigError, RunStopped, VprefError
+from vpref.errors import CallFailed, ConfigError, Misconfigured, RunStopped, VprefError
 from vpref.redaction import redact
 from vpref.settings import ModelSettings
 
@@ -23,7 +26,12 @@ if TYPE_CHECKING:
     import httpx2
     import openai
 
-_POLICY = frozenset({"content_policy_violation", "content_filter", "moderation_blocked"})
+_CONFIG_S = frozenset({Kind.KEY, Kind.MODEL, Kind.IMAGES, Kind.SCHEMA, Kind.PARAMETER})
+_FIRST_WAIT_S = 0.5
+
+
+SIMULATED = "x-vpref-simulator"
+"""The header by which the simulator tells its profile where the body of its answer is another service's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +55,7 @@ class Backend:
         self.troubles: Counter[str] = Counter()
         self._images = images
         self._raw = httpx2.Response
+        self._answered = False
         concurrency = model.limits.concurrency
         self._client = LeanOpenAI(
             api_key=key,
@@ -79,11 +88,27 @@ class Backend:
         body = call.spliced(data_urls, self._images.encoding)
         # A server may use the key to tell a retry from a new request; the simulator, two samples of one prompt.
         options: Any = {"headers": {"content-type": "application/json", "Idempotency-Key": call.key}}
-        try:
-            response = await self._client.post(self._url, content=body, cast_to=self._raw, options=options)
-        except openai.OpenAIError as error:
-            return self._refusal_or_raise(error)
-        return wire.read(response.content, self.model.api, call.options)
+        attempt = 0
+        while True:
+            try:
+                response = await self._client.post(self._url, content=body, cast_to=self._raw, options=options)
+            except openai.OpenAIError as error:
+                return self._refusal_or_raise(error)
+            complaint = self._complaint_inside(response)
+            if complaint is None:
+                reply = wire.read(response.content, self.model.api, call.options)
+                self._answered = True
+                return reply
+            # Such a failure has status 200, so that the SDK does not see it.
+            self.troubles[f"inside_{complaint.status}"] += 1
+            if not complaint.passing or attempt == self.model.limits.retries:
+                return self._refusal_or_failure(complaint)
+            await asyncio.sleep(_FIRST_WAIT_S * min(2**attempt, 16))
+            attempt += 1
+
+    def _complaint_inside(self, response: httpx2.Response) -> Complaint | None:
+        # The word alone is looked for first: parsing every reply twice would cost more than all else here.
+        return complaints.inside(response.content) if b'"error"' in response.content else None
 
     def stamp(self, reply: ModelReply, key: str) -> ModelReply:
         """The reply with what is not stored with it: its key, who answered, and its price by today's config."""
@@ -104,21 +129,30 @@ class Backend:
         try:
             response = await self._client.with_options(max_retries=1, timeout=15.0).get("/models", cast_to=self._raw)
         except openai.APIStatusError as error:
-            if error.status_code in (401, 403):
-                name = self.model.api_key_env
-                hint = f"check the key in {name}" if name else "set api_key_env to the variable that holds the key"
-                raise ConfigError(
-                    f"{where} refused model {self.model.name!r}'s key ({error.status_code}); {hint}."
-                ) from error
-            if error.status_code in (404, 405, 501):
-                return self.server  # many compatible servers list no models
-            raise ConfigError(f"{where} answers with HTTP {error.status_code}: {self._said(error)}.") from error
+            return self._unlisted(error, where)
         except openai.APIConnectionError as error:
             raise ConfigError(
                 f"No answer from {where} for model {self.model.name!r} ({_cause(error)}); start the "
                 "server, or check base_url in the model's config."
             ) from error
         return self._identity(response, where)
+
+    def _unlisted(self, error: openai.APIStatusError, where: str) -> str:
+        """Who answers, where the list of models is refused: many compatible servers have none, or want it asked
+        for in their own way."""
+        complaint = complaints.read(error.status_code, error.response.content)
+        if "header is required" not in complaint.said and error.status_code not in (404, 405, 501):
+            if complaint.kind is Kind.KEY:
+                raise ConfigError(
+                    f"{where} refused model {self.model.name!r}'s key ({error.status_code}: {complaint.said}); "
+                    f"{self._key_hint()}."
+                ) from error
+            raise ConfigError(f"{where} answers with HTTP {error.status_code}: {complaint.said}.") from error
+        return self._who(error.response)
+
+    def _who(self, response: httpx2.Response) -> str:
+        profile = response.headers.get(SIMULATED)
+        return f"simulator/{profile}" if profile else self.server
 
     def _identity(self, response: httpx2.Response, where: str) -> str:
         try:
@@ -128,13 +162,15 @@ class Backend:
         except (ValueError, TypeError, KeyError, AttributeError):
             return self.server
         if profile is not None:
-            return f"simulator/{profile}"
+            return f"simulator/{profile}"  # it answers for any model
         if names and not any(_same_model(self.model.name, listed) for listed in names):
+            near = difflib.get_close_matches(self.model.name, names, n=5, cutoff=0.3) or sorted(names)[:8]
             raise ConfigError(
-                f"{where} does not serve model {self.model.name!r}; it lists {', '.join(sorted(names)[:8])}. Set the "
-                "model's name to one of these."
+                f"{where} does not serve model {self.model.name!r}; it lists {', '.join(near)}"
+                f"{f' and {len(names) - len(near)} more' if len(names) > len(near) else ''}. Set the model's name to "
+                "one of these."
             )
-        return self.server
+        return self._who(response)
 
     def _refusal_or_raise(self, error: openai.OpenAIError) -> ModelReply:
         """A request that the provider's policy turns down is a refusal, thus a reply; all else is raised."""
@@ -149,31 +185,58 @@ class Backend:
             raise CallFailed("connection", f"the connection failed: {_cause(error)}") from error
         if not isinstance(error, openai.APIStatusError):
             raise CallFailed("client", redact(str(error))) from error
-        if error.code in _POLICY:
-            return ModelReply(text=self._said(error), finish="refusal", model=self.model.name)
-        raise self._status_failure(error) from error
+        complaint = complaints.read(error.status_code, error.response.content)
+        return self._refusal_or_failure(complaint, error)
 
-    def _status_failure(self, error: openai.APIStatusError) -> VprefError:
-        status, said = error.status_code, self._said(error)
-        if status in (401, 403):
-            return RunStopped(f"The server refused model {self.model.name!r}'s key (HTTP {status}: {said}).")
-        if status == 404:
-            return RunStopped(f"The server does not know model {self.model.name!r} or its API (HTTP 404: {said}).")
-        if status == 429 and error.code == "insufficient_quota":
-            return RunStopped(f"The quota of model {self.model.name!r}'s key is spent (HTTP 429: {said}).")
-        return CallFailed(f"http_{status}", said)
+    def _refusal_or_failure(self, complaint: Complaint, cause: Exception | None = None) -> ModelReply:
+        if complaint.kind is Kind.BLOCKED:
+            return ModelReply(text=complaint.said, finish="refusal", model=self.model.name)
+        raise self._failure(complaint) from cause
 
-    def _said(self, error: openai.APIStatusError) -> str:
-        body = error.body if isinstance(error.body, dict) else {}
-        text = str(body.get("message") or error.response.text or error.message)
-        return redact(" ".join(text.split())[:300]).rstrip(".")
+    def _failure(self, complaint: Complaint) -> VprefError:
+        """What the complaint means for the run: config that no request can pass stops it at once. After a first
+        answer a schema, parameter or image cannot be to blame for all."""
+        kind, told = complaint.kind, f"(HTTP {complaint.status}: {complaint.said})"
+        if kind is Kind.CREDIT:
+            return RunStopped(
+                f"The credit of model {self.model.name!r}'s key is spent {told}; add some and give the same command "
+                "again, replies so far are stored."
+            )
+        if kind in (Kind.KEY, Kind.MODEL) or (kind in _CONFIG_S and not self._answered):
+            return Misconfigured(f"The server refuses {self._way_out(complaint, told)}.")
+        name = kind.value if kind in (Kind.TOO_LONG, Kind.IMAGE) else f"http_{complaint.status}"
+        return CallFailed(name, complaint.said)
+
+    def _way_out(self, complaint: Complaint, told: str) -> str:
+        name = f"model {self.model.name!r}"
+        match complaint.kind:
+            case Kind.KEY:
+                return f"{name}'s key {told}; {self._key_hint()}"
+            case Kind.MODEL:
+                return (
+                    f"{name}, or its API {told}; set name in the model's config to one that it serves, or mend base_url"
+                )
+            case Kind.IMAGES:
+                return f"images for {name} {told}; choose a vision model"
+            case Kind.SCHEMA:
+                return f"the reply's JSON schema for {name} {told}; set structured=prompt in the model's config"
+            case _:
+                what = f"parameter {complaint.parameter!r}" if complaint.parameter else "a parameter"
+                return f"{what} for {name} {told}; take it out of params in the model's config"
+
+    def _key_hint(self) -> str:
+        name = self.model.api_key_env
+        return f"check the key in {name}" if name else "set api_key_env to the variable that holds the key"
 
 
-def cost(model: ModelSettings, usage: Usage) -> float:
-    """US dollars for these tokens by the model's config."""
+def cost(model: ModelSettings, usage: Usage) -> float | None:
+    """US dollars for these tokens by the model's config; None where it tells no price."""
     price = model.price
+    if price.input is None or price.output is None:
+        return None
+    cached = price.input if price.cached is None else price.cached
     fresh = usage.input - usage.cached
-    return (fresh * price.input + usage.cached * price.cached + usage.output * price.output) / 1e6
+    return (fresh * price.input + usage.cached * cached + usage.output * price.output) / 1e6
 
 
 def encode_reply(reply: ModelReply) -> bytes:
@@ -187,8 +250,9 @@ def decode_reply(data: bytes) -> ModelReply:
 
 
 def _same_model(name: str, listed: str) -> bool:
-    """Servers list what they take by a shorter name too: `llava:latest`, `models/gemini-...`."""
-    return listed == name or listed.startswith(f"{name}:") or listed.endswith(f"/{name}")
+    """Servers list what they take by a shorter name too (`llava:latest`, `models/gemini-...`), and take names with
+    an addition (OpenRouter's `some/model:nitro`)."""
+    return listed in (name, name.partition(":")[0]) or listed.startswith(f"{name}:") or listed.endswith(f"/{name}")
 
 
 def _cause(error: BaseException) -> str:

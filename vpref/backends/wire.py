@@ -171,11 +171,22 @@ def _clean(text: str) -> str:
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+_BLOCKED = frozenset(
+    {"content_filter", "refusal", "safety", "recitation", "blocklist", "prohibited_content", "spii", "image_safety"}
+)
+"""How replies end that a filter withheld. Gemini's own names come through its OpenAI-compatible API as they are."""
+
+
+def _finish(reason: str | None) -> Finish:
+    plain = (reason or "stop").lower().partition(":")[0]
+    return "refusal" if plain in _BLOCKED else "length" if plain in ("length", "max_tokens") else "stop"
+
+
 def _read_chat(value: dict[str, Any]) -> ModelReply:
     choice = value["choices"][0]
     message, reason = choice["message"], choice.get("finish_reason")
     refusal = message.get("refusal")
-    finish: Finish = "refusal" if refusal or reason == "content_filter" else "length" if reason == "length" else "stop"
+    finish: Finish = "refusal" if refusal else _finish(reason)
     usage = value.get("usage") or {}
     return ModelReply(
         text=_clean(refusal or message.get("content") or ""),

@@ -15,6 +15,7 @@ from vpref.domain.messages import (
     Usage,
     is_simulated,
 )
+from vpref.domain.money import dollars, spent
 from vpref.domain.outcomes import (
     OUTCOME,
     Ablation,
@@ -113,8 +114,10 @@ __all__ = [
     "VoteSource",
     "VoteStatus",
     "annotator_key",
+    "dollars",
     "is_simulated",
     "make_item",
     "make_plan",
     "reported_dependence",
+    "spent",
 ]

@@ -62,7 +62,8 @@ Finish: TypeAlias = Literal["stop", "length", "refusal"]
 
 class ModelReply(Record):
     """A completed reply and how it ended. `server` is who answered (`simulator/...` for simulated ones);
-    `usd` is its price by the model's config. `probabilities` (0 to 1) are those of the request's options, as far
+    `usd` is its price by the model's config, None where
+    that tells none. `probabilities` (0 to 1) are those of the request's options, as far
     as the server told them."""
 
     text: str
@@ -70,7 +71,7 @@ class ModelReply(Record):
     model: str = ""
     server: str = ""
     usage: Usage = Usage()
-    usd: float = 0.0
+    usd: float | None = None
     key: str = ""
     probabilities: dict[str, float] | None = None
 

@@ -45,7 +45,7 @@ class Call(Record):
     server: str
     finish: Finish
     usage: Usage
-    usd: float
+    usd: float | None
     problem: str | None = None
     """Why the reply could not be used and was asked for again: `kind: detail`."""
 

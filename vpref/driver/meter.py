@@ -6,14 +6,15 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 
-from vpref.domain import ModelReply
+from vpref.domain import ModelReply, dollars, spent
 
 
 @dataclass
 class Meter:
     """Counts of one run. `total` items are expected (None while unknown); `outcomes` are finished ones by
     outcome; `sent`, `replayed` and `shared` are replies by where they came from: the server, the store, or an
-    equal request already in flight. `usd` and `tokens` are of sent ones alone: what this run has paid."""
+    equal request already in flight. `usd` and `tokens` are of sent ones alone: what this run has paid, and for
+    `unpriced` ones nobody knows what."""
 
     total: int | None = None
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -25,7 +26,8 @@ class Meter:
     failures: Counter[str] = field(default_factory=Counter)
     troubles: list[Counter[str]] = field(default_factory=list)
     usd: float = 0.0
-    usd_saved: float = 0.0
+    unpriced: int = 0
+    usd_saved: float | None = 0.0
     tokens: Counter[str] = field(default_factory=Counter)
     started: float = field(default_factory=time.monotonic)
 
@@ -47,7 +49,8 @@ class Meter:
 
     def count_sent(self, reply: ModelReply) -> None:
         self.sent += 1
-        self.usd += reply.usd
+        self.usd += reply.usd or 0.0
+        self.unpriced += reply.usd is None
         usage = reply.usage
         self.tokens["input"] += usage.input
         self.tokens["cached"] += usage.cached
@@ -56,7 +59,13 @@ class Meter:
 
     def count_replayed(self, reply: ModelReply) -> None:
         self.replayed += 1
-        self.usd_saved += reply.usd
+        self.usd_saved = spent((self.usd_saved, reply.usd))
+
+    def cost(self) -> str:
+        """What the run has paid, for people."""
+        if not self.unpriced:
+            return dollars(self.usd)
+        return f"{dollars(self.usd)} and an unknown rest" if self.usd else dollars(None)
 
     def seconds_left(self) -> float | None:
         """At the rate so far; None until an item is done or where the total is unknown."""
@@ -79,8 +88,9 @@ class Meter:
             "items": dict(sorted(self.outcomes.items())),
             "calls": {"sent": self.sent, "replayed": self.replayed, "shared": self.shared},
             "tokens": dict(self.tokens),
-            "usd": round(self.usd, 6),
-            "usd_saved_by_replay": round(self.usd_saved, 6),
+            "usd": None if self.unpriced else round(self.usd, 6),
+            **({"usd_known": round(self.usd, 6), "calls_of_unknown_price": self.unpriced} if self.unpriced else {}),
+            "usd_saved_by_replay": None if self.usd_saved is None else round(self.usd_saved, 6),
             "seconds": round(self.seconds, 3),
             "faults": self.faults(),
         }

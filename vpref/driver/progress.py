@@ -67,7 +67,7 @@ class ProgressView:
         tokens = meter.tokens
         cached = f" ({tokens['cached']:,} cached)" if tokens["cached"] else ""
         facts.append(("tokens", f"{tokens['input']:,} in{cached}, {tokens['output']:,} out"))
-        facts.append(("cost", f"${meter.usd:,.4f}"))
+        facts.append(("cost", meter.cost()))
         if meter.seconds > 0.5 and meter.done:
             facts.append(("rate", f"{meter.done / meter.seconds:.1f} items/s"))
         left = meter.seconds_left()

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
-from vpref.domain import Category, Item, Response, Variant
+from vpref.domain import Category, Item, Response, Variant, spent
 from vpref.reports.table import CHANCE_ROW, SIMULATED_NOTE, Table
 from vpref.scoring import CHANCE, Tally, by_group, percent, score, tally
 from vpref.statistics import Interval, clustered, wilson
@@ -241,5 +241,5 @@ def evaluation_rows(items: Iterable[Item], responses: Iterable[Response]) -> Ite
             "verdict": response.verdict,
             "by": response.by or "",
             "text": "\n\n".join(answer.text for answer in response.answers),
-            "usd": sum(call.usd for call in response.calls),
+            "usd": spent(call.usd for call in response.calls),
         }

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from vpref.domain import Accepted, Category, Failed, Outcome, Unresolved, Variant, is_simulated
+from vpref.domain import Accepted, Category, Failed, Outcome, Unresolved, Variant, dollars, is_simulated, spent
 from vpref.issues import ISSUES
 from vpref.reports.table import SIMULATED_NOTE, Table
 
@@ -18,7 +18,7 @@ class GenerationCounts:
 
     outcomes: Counter[tuple[Variant, Category, str]] = field(default_factory=Counter)
     revisions: Counter[tuple[Variant, Category]] = field(default_factory=Counter)
-    usd: defaultdict[tuple[Variant, Category], float] = field(default_factory=lambda: defaultdict(float))
+    usd: defaultdict[tuple[Variant, Category], float | None] = field(default_factory=lambda: defaultdict(float))
     issues: Counter[tuple[int, str]] = field(default_factory=Counter)
     reviews: Counter[int] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
@@ -29,7 +29,7 @@ class GenerationCounts:
         place = outcome.slot.variant, outcome.slot.category
         self.outcomes[(*place, outcome.outcome)] += 1
         self.revisions[place] += sum(one.revision is not None for one in outcome.rounds)
-        self.usd[place] += sum(call.usd for call in outcome.calls)
+        self.usd[place] = spent((self.usd[place], *(call.usd for call in outcome.calls)))
         for depth, one in enumerate(outcome.rounds):
             self.reviews[depth] += 1
             self.issues[depth, one.review.issue or "none"] += 1
@@ -80,7 +80,8 @@ _FATES = ("accepted", "unresolved", "failed")
 def _outcome_table(counts: GenerationCounts) -> Table:
     records = [_outcome_record(counts, *place) for place in sorted({key[:2] for key in counts.outcomes})]
     rows = [(f"{one['variant']} {one['category']} {one['typicality']}, {one['dependence']}", one) for one in records]
-    total = {name: sum(one[name] for one in records) for name in ("items", *_FATES, "revisions", "usd")}
+    total = {name: sum(one[name] for one in records) for name in ("items", *_FATES, "revisions")}
+    total["usd"] = spent(one["usd"] for one in records)
     return Table(
         name="generation",
         title="Generated items",
@@ -94,6 +95,7 @@ def _outcome_table(counts: GenerationCounts) -> Table:
 
 def _outcome_record(counts: GenerationCounts, variant: Variant, category: Category) -> dict[str, Any]:
     fates = {name: counts.outcomes[variant, category, name] for name in _FATES}
+    usd = counts.usd[variant, category]
     return {
         "variant": variant.value,
         "category": int(category),
@@ -102,13 +104,13 @@ def _outcome_record(counts: GenerationCounts, variant: Variant, category: Catego
         "items": sum(fates.values()),
         **fates,
         "revisions": counts.revisions[variant, category],
-        "usd": round(counts.usd[variant, category], 6),
+        "usd": None if usd is None else round(usd, 6),
     }
 
 
 def _outcome_cells(record: Mapping[str, Any]) -> tuple[str, ...]:
     revisions = f"{record['revisions'] / record['items']:.2f}" if record["items"] else "–"
-    return (*(f"{record[name]:,}" for name in ("items", *_FATES)), revisions, f"${record['usd']:.4f}")
+    return (*(f"{record[name]:,}" for name in ("items", *_FATES)), revisions, dollars(record["usd"]))
 
 
 def _issue_table(counts: GenerationCounts) -> Table:
@@ -150,6 +152,6 @@ def generation_rows(outcomes: Iterable[Outcome], sources: Mapping[str, str]) -> 
             **{letter: shown.choices[letter] if shown else "" for letter in "abcd"},
             "answer": (item.answer or "") if item else "",
             "reason": outcome.reason if isinstance(outcome, Failed) else "",
-            "usd": sum(call.usd for call in outcome.calls),
+            "usd": spent(call.usd for call in outcome.calls),
         }
         yield row

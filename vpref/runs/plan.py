@@ -179,21 +179,27 @@ def _add_rest(bounds: _Bounds, stored: Counter[Role], pending: Role, pipeline: P
 
 def _describe(items: int, bounds: _Bounds, models: Mapping[Role, ModelSettings]) -> str:
     low, high = (
-        sum(_usd(models[role], role) * n for role, n in calls.items()) for calls in (bounds.least, bounds.most)
+        sum((_usd(models[role], role) or 0.0) * n for role, n in calls.items()) for calls in (bounds.least, bounds.most)
     )
+    asked = [(model.title, _usd(model, role)) for role, model in models.items() if bounds.most[role]]
+    unknown = dict.fromkeys(title for title, usd in asked if usd is None)
+    priced = any(usd is not None for _, usd in asked)
+    cost = f"about ${low:,.2f} to ${high:,.2f}" if priced or not unknown else ""
+    if unknown:
+        cost += f"{' and ' if cost else ''}at an unknown price (no price in the config of {', '.join(unknown)})"
     roles = "".join(
         f"\n  {role:10} {models[role].title:16} {bounds.least[role]:>8,} to {bounds.most[role]:,} calls"
         for role in models
     )
     return (
         f"dry run: {items:,} items; {bounds.stored:,} replies are stored already; still to be sent: "
-        f"{bounds.least.total():,} to {bounds.most.total():,} calls, about ${low:,.2f} to ${high:,.2f}.{roles}\n"
+        f"{bounds.least.total():,} to {bounds.most.total():,} calls, {cost}.{roles}\n"
         f"At least: every draft accepted at first sight; at most: every revision and re-ask used. The cost assumes "
         f"{IMAGE_TOKENS} tokens an image and typical text lengths. Nothing was sent."
     )
 
 
-def _usd(model: ModelSettings, role: Role) -> float:
+def _usd(model: ModelSettings, role: Role) -> float | None:
     reasoning = REASONING_TOKENS if any("reasoning" in name for name in model.params) else 0
     image = 0 if role is Role.EXTRACTOR else IMAGE_TOKENS
     usage = Usage(input=INPUT_TOKENS[role] + image, output=OUTPUT_TOKENS[role] + reasoning)

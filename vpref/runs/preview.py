@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from vpref.domain import Message, ModelReply, ModelRequest, Picture, Step
+from vpref.domain import Message, ModelReply, ModelRequest, Picture, Step, dollars
 from vpref.errors import CallFailed
 
 T = TypeVar("T")
@@ -45,5 +45,5 @@ def _turn(message: Message) -> str:
 
 def _replied(reply: ModelReply) -> str:
     usage = reply.usage
-    about = f"{reply.model}, {reply.finish}, {usage.input} tokens in, {usage.output} out, ${reply.usd:.5f}"
+    about = f"{reply.model}, {reply.finish}, {usage.input} tokens in, {usage.output} out, {dollars(reply.usd, 5)}"
     return f"\n<<< {about}\n{reply.text}"

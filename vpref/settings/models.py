@@ -55,11 +55,19 @@ class ImageSettings:
 
 @dataclass
 class PriceSettings:
-    """US dollars for a million tokens; `cached` is the price of input tokens read from the server's cache."""
+    """US dollars for a million tokens; `cached` is the price of input tokens read from the server's cache, as the
+    others' where it is null. Where `input` and `output` are null nobody told the price, which is not nothing: a server
+    of one's own says 0."""
 
-    input: float = 0.0
-    cached: float = 0.0
-    output: float = 0.0
+    input: float | None = None
+    cached: float | None = None
+    output: float | None = None
+
+    def __post_init__(self) -> None:
+        require(
+            (self.input is None) == (self.output is None) and (self.cached is None or self.input is not None),
+            "price needs both input and output (dollars a million tokens), or neither where it is unknown.",
+        )
 
 
 @dataclass

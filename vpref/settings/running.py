@@ -70,6 +70,17 @@ class FaultSettings:
             require(0 <= value <= 1, f"simulator.faults.{name} is {value}; it must be a share between 0 and 1.")
 
 
+class Service(Enum):
+    """In whose guise the simulator answers: what that service refuses it refuses, in that service's words."""
+
+    none = "none"
+    openrouter = "openrouter"
+    gemini = "gemini"
+    anthropic = "anthropic"
+    ollama = "ollama"
+    lm_studio = "lm_studio"
+
+
 @dataclass
 class SimulatorSettings:
     """The simulator's profile. `accuracy` is per category 0-3, for models named in `skills` shifted by that
@@ -89,6 +100,7 @@ class SimulatorSettings:
     letter_bias: float = 0.0
     faults: FaultSettings = field(default_factory=FaultSettings)
     log: str | None = None
+    service: Service = Service.none
 
     def __post_init__(self) -> None:
         require(len(self.accuracy) == 4, "simulator.accuracy must hold four numbers, one a category 0 to 3.")

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from vpref.settings import SimulatorSettings
+from vpref.settings import Service, SimulatorSettings
 
 EDITION = 2
 """To be raised when the same profile would say something else, so that stored replies are not mixed."""
@@ -31,6 +31,8 @@ def profile_digest(settings: SimulatorSettings) -> str:
         "letter_bias": float(settings.letter_bias),
         "faults": [float(share) for share in (faults.refusal, faults.cut, faults.malformed, faults.empty)],
     }
+    if settings.service is not Service.none:
+        profile["service"] = settings.service.value
     return hashlib.sha256(json.dumps(profile, sort_keys=True).encode()).hexdigest()[:8]
 
 

@@ -21,6 +21,8 @@ from vpref.errors import ConfigError
 from vpref.settings import SimulatorSettings
 from vpref.simulator import actor, profile_digest, wire
 from vpref.simulator.dice import dice, draw
+from vpref.simulator.services import Answer, Guise, Refused
+from vpref.simulator.wire import CHAT, RESPONSES
 
 T = TypeVar("T")
 
@@ -36,24 +38,40 @@ class Simulator:
         self.settings = settings
         self.log = log
         self.profile = profile_digest(settings)
+        self.guise = Guise(settings.service, tuple(settings.skills))
         self.arrivals: Counter[str] = Counter()
 
     def app(self) -> web.Application:
         app = web.Application(client_max_size=LARGEST_BODY)
-        app.router.add_get("/v1/models", self.models)
-        app.router.add_post(wire.CHAT, self.complete)
-        app.router.add_post(wire.RESPONSES, self.complete)
+        app.on_response_prepare.append(self.sign)
+        app.router.add_get(f"{self.guise.prefix}/models", self.models)
+        app.router.add_post(f"{self.guise.prefix}/chat/completions", self.complete)
+        if not self.guise.worn:
+            app.router.add_post(RESPONSES, self.complete)
         return app
 
+    async def sign(self, request: web.Request, response: web.StreamResponse) -> None:
+        """Whatever is answered says that it is simulated."""
+        response.headers["x-vpref-simulator"] = self.profile
+
     async def models(self, request: web.Request) -> web.Response:
+        if self.guise.worn:
+            return _sent(self.guise.listing(_key(request)))
         names = dict.fromkeys(["simulator", *self.settings.skills])
         data = [{"id": name, "object": "model", "created": 0, "owned_by": "vpref-simulator"} for name in names]
         return web.json_response({"object": "list", "data": data, "vpref_simulator": {"profile": self.profile}})
 
     async def complete(self, request: web.Request) -> web.Response:
+        path = RESPONSES if request.path.endswith("/responses") else CHAT
         try:
-            asked = wire.read(request.path, await request.read(), request.headers.get("Idempotency-Key", ""))
+            body = wire.parse(await request.read())
+            asked = wire.understand(path, self.guise.heard(body), request.headers.get("Idempotency-Key", ""))
+            self.guise.check(body, _key(request))
+        except Refused as refused:
+            return _sent(self.guise.error(refused))
         except wire.BadRequest as exc:
+            if self.guise.worn:
+                return _sent(self.guise.error(Refused(400, str(exc), "invalid_request_error")))
             return web.json_response(wire.error(str(exc), "invalid_request_error", param=exc.param), status=400)
         fault = self.arrive(asked)
         await asyncio.sleep(self.settings.latency_s + (self.settings.stall_s if fault == "stall" else 0.0))
@@ -63,9 +81,10 @@ class Simulator:
         if fault == "http_429":
             return self.too_many()
         if fault == "http_500":
-            return web.json_response(wire.error("The simulator was told to fail here.", "server_error"), status=500)
+            return _sent(self.guise.broken())
         said = actor.reply(asked, self.settings)
-        return web.json_response(wire.write(asked, said, f"vpref-simulator-{self.profile}"))
+        written = wire.write(asked, said, f"vpref-simulator-{self.profile}")
+        return _sent(self.guise.withheld(written)) if said.finish == "refusal" else web.json_response(written)
 
     def arrive(self, asked: wire.Asked) -> str | None:
         """Count and log a request; returns the transport fault that it meets, another draw each time."""
@@ -89,9 +108,20 @@ class Simulator:
 
     def too_many(self) -> web.Response:
         wait = self.settings.retry_after_s
-        body = wire.error("The simulator was told to limit this request.", "requests", code="rate_limit_exceeded")
+        told = "The simulator was told to limit this request."
+        body = wire.error(told, "requests", code="rate_limit_exceeded")
+        if self.guise.worn:
+            body = self.guise.error(Refused(429, told, "RESOURCE_EXHAUSTED")).body
         headers = {"Retry-After": f"{wait:g}", "retry-after-ms": f"{wait * 1000:g}"}
         return web.json_response(body, status=429, headers=headers)
+
+
+def _sent(answer: Answer) -> web.Response:
+    return web.json_response(answer.body, status=answer.status)
+
+
+def _key(request: web.Request) -> str:
+    return request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
 
 
 # --- starting and stopping -------------------------------------------------------------------------------
@@ -114,7 +144,8 @@ def _opened(path: str | None) -> Iterator[TextIO | None]:
 async def listening(settings: SimulatorSettings) -> AsyncIterator[str]:
     """The server on the running event loop; yields its base URL. Raises ConfigError."""
     with _opened(settings.log) as log:
-        runner = web.AppRunner(Simulator(settings, log).app(), access_log=None, shutdown_timeout=GRACE_S)
+        simulator = Simulator(settings, log)
+        runner = web.AppRunner(simulator.app(), access_log=None, shutdown_timeout=GRACE_S)
         await runner.setup()
         try:
             try:
@@ -124,7 +155,7 @@ async def listening(settings: SimulatorSettings) -> AsyncIterator[str]:
                     f"The simulator cannot listen on {settings.host}, port {settings.port} ({exc.strerror}); set "
                     "simulator.port to another one, or to 0 for any free port."
                 ) from exc
-            yield f"http://{settings.host}:{runner.addresses[0][1]}/v1"
+            yield f"http://{settings.host}:{runner.addresses[0][1]}{simulator.guise.prefix}"
         finally:
             await runner.cleanup()
 

@@ -72,12 +72,22 @@ class Said:
 
 def read(path: str, raw: bytes, key: str = "") -> Asked:
     """The request in these bytes. Raises BadRequest."""
+    return understand(path, parse(raw), key)
+
+
+def parse(raw: bytes) -> dict[str, Any]:
+    """The JSON object in these bytes. Raises BadRequest."""
     try:
         body = json.loads(raw)
     except ValueError as exc:
         raise BadRequest("We could not parse the JSON body of your request.") from exc
     if not isinstance(body, dict):
         raise BadRequest("The JSON body of your request must be an object.")
+    return body
+
+
+def understand(path: str, body: dict[str, Any], key: str = "") -> Asked:
+    """The request of this body. Raises BadRequest."""
     if not isinstance(body.get("model"), str) or not body["model"]:
         raise BadRequest("You must provide a model parameter.", "model")
     if body.get("stream"):
