@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import io
+import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from PIL import Image
 
 from tests.commands import run
-from vpref.domain import LETTERS, Accepted, Category, Choices, Draft, Item, Letter, Slot, Variant, make_item
+from vpref.domain import LETTERS, Accepted, Category, Choices, Draft, Item, Letter, Slot, Variant, Vote, make_item
+from vpref.runs.survey_simulate import right
+from vpref.runs.surveys import Survey
+from vpref.settings import RehearsalSettings
+from vpref.survey.questions import Asked, sheets
+from vpref.voting.rehearsal import rehearse
 
 
 def picture(number: int) -> bytes:
     """A JPEG that differs from every other number's."""
     data = io.BytesIO()
-    Image.new("RGB", (32, 24), (number % 256, number // 256, 99)).save(data, "JPEG")
+    Image.new("RGB", (32, 24), (number * 53 % 256, number // 4 % 256, number // 256 * 60)).save(data, "JPEG")
     return data.getvalue()
 
 
@@ -58,3 +66,65 @@ def plan_survey(cwd: Path, *settings: str) -> Path:
     out, _ = run("survey", "plan", *settings, cwd=cwd)
     line = next(line for line in out.splitlines() if line.startswith("survey: "))
     return cwd / line.removeprefix("survey: ")
+
+
+def made_up_votes(survey: Survey, **settings: object) -> list[Vote]:
+    """The votes of a full rehearsal, as people's: the same in every run."""
+    truth = {id: right(item) for id, item in survey.items.items()}
+    return list(rehearse(survey.plan, truth, RehearsalSettings(**settings)))  # type: ignore[arg-type]
+
+
+def person(annotator: str) -> str:
+    """A Prolific id for a made-up annotator."""
+    return hashlib.sha256(annotator.encode()).hexdigest()[:24]
+
+
+def filled(survey: Survey, votes: Iterable[Vote]) -> dict[str, tuple[list[str], list[list[str]]]]:
+    """By form the header and rows that Google's CSV has when annotators gave these votes: every question in its own
+    column, the options' texts in the cells."""
+    by_form: dict[str, tuple[list[str], list[list[str]]]] = {}
+    given = list(votes)
+    for sheet in sheets(survey.plan, survey.items):
+        header = ["Timestamp", sheet.person, *sheet.meanings]
+        rows = []
+        for number, annotator in enumerate(dict.fromkeys(v.annotator for v in given if v.form == sheet.form.name)):
+            answers = {v.item: v for v in given if v.annotator == annotator}
+            cells = [_cell(answers[asked.id], asked, kind) for asked, kind in sheet.meanings.values()]
+            rows.append([f"2026/03/07 10:{number:02}:16 AM GMT+5:30", person(annotator), *cells])
+        by_form[sheet.form.name] = (header, rows)
+    return by_form
+
+
+def _cell(vote: Vote, asked: Asked, kind: str) -> str:
+    if kind == "choice":
+        return asked.options[vote.choice]
+    return str(vote.difficulty) if kind == "difficulty" else vote.justification
+
+
+def write_csv(path: Path, header: list[str], rows: Iterable[list[str]], separator: str = ",") -> Path:
+    """As Google writes it: every cell in quotes."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter=separator, quoting=csv.QUOTE_ALL).writerows([header, *rows])
+    return path
+
+
+def api_documents(exported: dict[str, Any], header: list[str], rows: list[list[str]]) -> dict[str, Any]:
+    """What Google's API gives back for a form made by the exported requests and filled in: its ids are its own."""
+    items, ids = [], {}
+    for number, request in enumerate(one for one in exported["batchUpdate"]["requests"] if "createItem" in one):
+        item = json.loads(json.dumps(request["createItem"]["item"])) | {"itemId": f"{number:08x}"}
+        if "questionItem" in item:
+            item["questionItem"]["question"]["questionId"] = ids[item["title"]] = f"{number + 4096:08x}"
+        items.append(item)
+    responses = []
+    for number, row in enumerate(rows):
+        answers = {
+            ids[title]: {"questionId": ids[title], "textAnswers": {"answers": [{"value": cell}]}}
+            for title, cell in zip(header[1:], row[1:], strict=True)
+            if cell
+        }
+        time = f"2026-03-07T04:{30 + number:02}:16.123456789Z"
+        responses.append(
+            {"responseId": f"r{number}", "createTime": time, "lastSubmittedTime": time, "answers": answers}
+        )
+    return {"form": {"formId": "f", "info": exported["create"]["info"], "items": items}, "responses": responses}

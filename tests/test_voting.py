@@ -193,7 +193,7 @@ def test_alpha_as_the_library_computes_it(table: list[list[int]]) -> None:
         known = [[value or float("nan") for value in row] for row in table]
         try:
             theirs = krippendorff.alpha(reliability_data=known, level_of_measurement=metric)
-        except (ValueError, AssertionError):
+        except (ValueError, RuntimeWarning):  # nothing to compare
             theirs = float("nan")
         if ours is not None and theirs == theirs:
             assert ours.value == pytest.approx(theirs)

@@ -27,10 +27,10 @@ Difficulty: TypeAlias = Annotated[int, Field(ge=1, le=5)]
 """1 very easy to 5 very difficult (paper, section 3.3)."""
 
 VoteSource: TypeAlias = Literal["web", "google_csv", "google_api", "jsonl", "rehearsal"]
-VoteStatus: TypeAlias = Literal["valid", "surplus", "repeated", "returned", "incomplete"]
+VoteStatus: TypeAlias = Literal["valid", "surplus", "repeated", "returned", "incomplete", "unidentified"]
 """Only `valid` votes count; the others are kept. `surplus`: came when all places of the form were filled.
 `repeated`: the person had answered before. `returned`: handed back, timed out, rejected or screened out.
-`incomplete`: the submission was never finished."""
+`incomplete`: the submission was never finished. `unidentified`: nobody knows whose it is."""
 
 
 class Check(Record):

@@ -42,6 +42,8 @@ def _body(verb: str) -> Callable[[Any, Any], None]:
             from vpref.runs.simulate import simulate as body  # type: ignore[assignment]
         case "survey_plan":
             from vpref.runs.survey_plan import plan as body  # type: ignore[assignment]
+        case "survey_export":
+            from vpref.runs.survey_export import export as body  # type: ignore[assignment]
         case "survey_import":
             from vpref.runs.survey_import import import_answers as body  # type: ignore[assignment]
         case "survey_simulate":

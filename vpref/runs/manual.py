@@ -31,9 +31,12 @@ EXAMPLES = {
         "vpref survey plan dataset=outputs/generate/TIME",
         "vpref survey plan dataset=outputs/generate/TIME places=7 checks=1 per_form=10",
     ),
+    "survey_export": (
+        "vpref survey export survey=outputs/survey/TIME image_url=https://my.server/images completion_code=C1AB2CD3",
+    ),
     "survey_import": (
         "vpref survey import survey=outputs/survey/TIME answers.csv prolific=[prolific_export.csv]",
-        "vpref survey import survey=outputs/survey/TIME form=plain-1 plain-1.csv timezone=Europe/Berlin",
+        "vpref survey import survey=outputs/survey/TIME answers_1.csv answers_2.csv timezone=Europe/Berlin",
     ),
     "survey_simulate": ("vpref survey simulate survey=outputs/survey/TIME",),
     "survey_aggregate": (

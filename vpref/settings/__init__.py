@@ -33,8 +33,10 @@ from vpref.settings.running import (
     TrackingSettings,
 )
 from vpref.settings.survey import (
+    Dates,
     RehearsalSettings,
     SurveyAggregateSettings,
+    SurveyExportSettings,
     SurveyImportSettings,
     SurveyPlanSettings,
     SurveySimulateSettings,
@@ -62,6 +64,7 @@ __all__ = [
     "BoxesShown",
     "Constrain",
     "DataSettings",
+    "Dates",
     "DetectionSettings",
     "DriverSettings",
     "Duplicates",
@@ -90,6 +93,7 @@ __all__ = [
     "StoreSettings",
     "Structured",
     "SurveyAggregateSettings",
+    "SurveyExportSettings",
     "SurveyImportSettings",
     "SurveyPlanSettings",
     "SurveySimulateSettings",

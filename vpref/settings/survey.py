@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 
 from vpref.settings.base import MISSING, require
 
@@ -71,6 +72,13 @@ class SurveySimulateSettings:
     rehearsal: RehearsalSettings = field(default_factory=RehearsalSettings)
 
 
+class Dates(Enum):
+    """Which comes first in dates like 3/7/2026."""
+
+    day_first = "day_first"
+    month_first = "month_first"
+
+
 @dataclass
 class SurveyImportSettings:
     """`vpref survey import`: answers from elsewhere in, votes out. `prolific` are Prolific's exports, `timezone` what
@@ -82,4 +90,25 @@ class SurveyImportSettings:
     answers: list[str] = field(default_factory=list)
     prolific: list[str] = field(default_factory=list)
     timezone: str | None = None
-    form: str | None = None
+    dates: Dates | None = None
+
+
+@dataclass
+class SurveyExportSettings:
+    """`vpref survey export`: a plan in; forms for Google, study descriptions for Prolific out. `image_url` is where
+    the images can be fetched from by anybody, `pay_per_hour` in cents or pence."""
+
+    verb: str = MISSING
+    outputs: str = "outputs"
+    survey: str = MISSING
+    image_url: str = "https://example.org/images"
+    study_url: str = "https://example.org/survey"
+    completion_code: str = "CHANGEME"
+    minutes: int = 15
+    pay_per_hour: int = 1200
+
+    def __post_init__(self) -> None:
+        require(self.minutes >= 1, f"minutes is {self.minutes}; it must be at least 1.")
+        require(self.pay_per_hour >= 0, f"pay_per_hour is {self.pay_per_hour}; it must be 0 or more.")
+        for name, url in (("image_url", self.image_url), ("study_url", self.study_url)):
+            require(url.startswith(("http://", "https://")), f"{name} is {url!r}; it must be an http(s) address.")
