@@ -14,10 +14,10 @@ from PIL import Image
 
 from tests.commands import run
 from vpref.domain import LETTERS, Accepted, Category, Choices, Draft, Item, Letter, Slot, Variant, Vote, make_item
+from vpref.forms.questions import Asked, sheets
 from vpref.runs.survey_simulate import right
 from vpref.runs.surveys import Survey
 from vpref.settings import RehearsalSettings
-from vpref.survey.questions import Asked, sheets
 from vpref.voting.rehearsal import rehearse
 
 

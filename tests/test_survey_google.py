@@ -17,14 +17,14 @@ from tests.commands import complaint, run, run_folder
 from tests.surveys import api_documents, dataset, filled, generic_items, made_up_votes, person, plan_survey, write_csv
 from vpref.domain import OTHER, Vote
 from vpref.errors import ConfigError
+from vpref.forms.answers import Answers, Reader, read_answers
+from vpref.forms.google import api_requests, apps_script
+from vpref.forms.grid import read_grid
+from vpref.forms.prolific import read_export, study
+from vpref.forms.questions import sheets
+from vpref.forms.responses import response_grids
+from vpref.forms.times import date_order, parse_time
 from vpref.runs.surveys import Survey, open_survey, read_votes
-from vpref.survey.answers import Answers, Reader, read_answers
-from vpref.survey.google import api_requests, apps_script
-from vpref.survey.grid import read_grid
-from vpref.survey.prolific import read_export, study
-from vpref.survey.questions import sheets
-from vpref.survey.responses import response_grids
-from vpref.survey.times import date_order, parse_time
 
 Rows = list[list[str]]
 PROLIFIC = ["Submission id", "Participant id", "Status", "Custom study tncs accepted at", "Started at", "Completed at"]

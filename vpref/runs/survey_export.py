@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from vpref.forms import google, prolific
+from vpref.forms.questions import sheets
 from vpref.images import Gallery
 from vpref.runs.folder import RunFolder, write_json
 from vpref.runs.surveys import open_survey
 from vpref.runs.terminal import say, shown
 from vpref.settings import SurveyExportSettings
-from vpref.survey import google, prolific
-from vpref.survey.questions import sheets
 
 SCRIPT = "make_forms.gs"
 

@@ -9,17 +9,17 @@ from zoneinfo import ZoneInfo
 
 from vpref.domain import VoteSource
 from vpref.errors import ConfigError
+from vpref.forms.answers import Answers, Reader, read_answers
+from vpref.forms.grid import Grid, Problem, read_grid
+from vpref.forms.prolific import Submissions, read_export
+from vpref.forms.questions import sheets
+from vpref.forms.responses import response_grids
+from vpref.forms.times import DateOrder
 from vpref.runs.folder import RunFolder, read_json
 from vpref.runs.survey_aggregate import told
 from vpref.runs.surveys import Survey, open_survey, read_votes
 from vpref.runs.terminal import say, shown
 from vpref.settings import Dates, SurveyImportSettings
-from vpref.survey.answers import Answers, Reader, read_answers
-from vpref.survey.grid import Grid, Problem, read_grid
-from vpref.survey.prolific import Submissions, read_export
-from vpref.survey.questions import sheets
-from vpref.survey.responses import response_grids
-from vpref.survey.times import DateOrder
 from vpref.voting import Settled, settle
 
 _MOST = 12  # problems printed; all are in the file

@@ -9,8 +9,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from vpref.survey.grid import Grid
-from vpref.survey.questions import Sheet, one_line
+from vpref.forms.grid import Grid
+from vpref.forms.questions import Sheet, one_line
 
 _MARK = re.compile(r"\[(?P<form>[\w-]+) (?P<version>[0-9a-f]{12})\]")
 _CODE = re.compile(r"\[(P\d{2} \w+)\]")

@@ -8,11 +8,11 @@ from datetime import datetime, tzinfo
 from typing import Literal
 
 from vpref.domain import Vote, VoteChoice, VoteSource, VoteStatus, annotator_key
-from vpref.survey.columns import Columns, find_columns, find_sheet
-from vpref.survey.grid import Grid, Problem
-from vpref.survey.prolific import Submission, Submissions, person_id
-from vpref.survey.questions import Asked, Kind, Sheet, one_line
-from vpref.survey.times import DateOrder, date_order, parse_time
+from vpref.forms.columns import Columns, find_columns, find_sheet
+from vpref.forms.grid import Grid, Problem
+from vpref.forms.prolific import Submission, Submissions, person_id
+from vpref.forms.questions import Asked, Kind, Sheet, one_line
+from vpref.forms.times import DateOrder, date_order, parse_time
 
 
 @dataclass(frozen=True)

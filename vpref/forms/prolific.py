@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from vpref.domain import Form, Plan, VoteStatus
-from vpref.survey.grid import Grid, Problem
-from vpref.survey.times import parse_time
+from vpref.forms.grid import Grid, Problem
+from vpref.forms.times import parse_time
 
 _STATUSES: Mapping[str, VoteStatus] = {
     "approved": "valid",

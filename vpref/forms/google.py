@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from vpref.survey.questions import DIFFICULTY_ENDS, Asked, Sheet
+from vpref.forms.questions import DIFFICULTY_ENDS, Asked, Sheet
 
 _WIDTH = 740  # pixels, the most that a form takes
 

@@ -7,30 +7,43 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vpref.errors import ConfigError
-from vpref.survey.grid import Grid
-from vpref.survey.questions import Sheet, one_line
+from vpref.forms.grid import Grid
+from vpref.forms.questions import Sheet, one_line
 
 
 @dataclass
 class _Form:
     """A form's titles by question id, the options of each title, and the responses to it."""
 
-    name: str
     titles: dict[str, str]
     options: dict[str, list[str]]
     responses: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
     whole: bool = False
 
+    def add(self, name: str, page: Mapping[str, Any]) -> None:
+        """Take in a page of responses."""
+        self.responses += [(name, response) for response in page["responses"]]
+        self.whole = self.whole or not page.get("nextPageToken")
+
 
 def response_grids(documents: Iterable[tuple[str, Any]], sheets: Sequence[Sheet]) -> list[Grid]:
     """A grid for each form. A document is a form, a page of responses, both (`form` and `responses`), or a list of
-    such; responses find their form by their question ids. Raises ConfigError where a document is neither, or
-    responses have no form."""
+    such; responses on their own find their form by their question ids. Raises ConfigError where a document is neither,
+    or responses have no form."""
     parts = [(name, part) for name, document in documents for part in _parts(name, document)]
-    forms = [_form(name, part) for name, part in parts if "items" in part]
+    forms: list[_Form] = []
+    alone = []
     for name, part in parts:
+        form = part.get("form") or (part if "items" in part else None)
+        if form is not None:
+            forms.append(_form(form))
         if "responses" in part:
-            _assign(name, part, forms)
+            if form is not None:
+                forms[-1].add(name, part)
+            else:
+                alone.append((name, part))
+    for name, part in alone:
+        _find(name, part, forms).add(name, part)
     return [_grid(form, sheets) for form in forms if form.responses]
 
 
@@ -38,16 +51,15 @@ def _parts(name: str, document: Any) -> Iterator[Mapping[str, Any]]:
     if isinstance(document, list):
         for one in document:
             yield from _parts(name, one)
-    elif isinstance(document, dict) and isinstance(document.get("form"), dict):
-        yield document["form"]
-        yield document
-    elif isinstance(document, dict) and isinstance(document.get("items", document.get("responses")), list):
+    elif isinstance(document, dict) and (
+        isinstance(document.get("form"), dict) or isinstance(document.get("items", document.get("responses")), list)
+    ):
         yield document
     elif document:
         raise ConfigError(f"{name} holds neither a form (forms.get) nor responses (forms.responses.list).")
 
 
-def _form(name: str, part: Mapping[str, Any]) -> _Form:
+def _form(part: Mapping[str, Any]) -> _Form:
     titles, options = {}, {}
     for item in part["items"]:
         question = item.get("questionItem", {}).get("question", {})
@@ -56,20 +68,18 @@ def _form(name: str, part: Mapping[str, Any]) -> _Form:
             titles[question["questionId"]] = title
             listed = question.get("choiceQuestion", {}).get("options", [])
             options[title] = [one_line(option.get("value", "")) for option in listed]
-    return _Form(name, titles, options)
+    return _Form(titles, options)
 
 
-def _assign(name: str, part: Mapping[str, Any], forms: Sequence[_Form]) -> None:
-    for response in part["responses"]:
-        asked = set(response.get("answers", {}))
-        form = next((one for one in forms if asked & set(one.titles)), None)
-        if form is None:
-            raise ConfigError(
-                f"{name} holds responses without their form, so that nobody knows what was asked; give what forms.get "
-                "returns for it too."
-            )
-        form.responses.append((name, response))
-        form.whole = form.whole or not part.get("nextPageToken")
+def _find(name: str, page: Mapping[str, Any], forms: Sequence[_Form]) -> _Form:
+    asked = {id for response in page["responses"] for id in response.get("answers", {})}
+    found = [form for form in forms if asked & form.titles.keys()]
+    if len(found) != 1:
+        raise ConfigError(
+            f"{name} holds responses without their form, so that nobody knows what was asked; give what forms.get "
+            "returns for it too."
+        )
+    return found[0]
 
 
 def _grid(form: _Form, sheets: Sequence[Sheet]) -> Grid:
