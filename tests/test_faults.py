@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -152,6 +153,91 @@ def test_two_processes_on_one_store_share_their_calls(tmp_path: Path) -> None:
     sent = [json.loads((folder / "manifest.json").read_text())["summary"]["calls"]["sent"] for folder in outs]
     assert sum(sent) == len(read_log(log))
     assert stored_replies(tmp_path / "outputs/store") == len(read_log(log)), "no request was sent by both"
+
+
+def figures(folder: Path) -> dict[str, Any]:
+    """What the accuracy table's record says of the one model in it."""
+    record: dict[str, Any] = json.loads((folder / "tables/table2_accuracy_plain.json").read_text())["records"][0]
+    return record["overall"]  # type: ignore[no-any-return]
+
+
+def responses(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "responses.jsonl").read_bytes().splitlines()]
+
+
+def test_an_outage_in_the_middle_of_an_evaluation_changes_coverage_and_nothing_else(tmp_path: Path) -> None:
+    store = tmp_path / "replies"
+    made, _ = run("generate", "model@pipeline.model=simulator", "samples=3", *QUIET, cwd=tmp_path)
+    log = tmp_path / "simulator.jsonl"
+    profile = ["simulator.latency_s=0.15", "simulator.accuracy=[0.7,0.6,0.7,0.6]"]
+
+    def evaluating(url: str) -> list[str]:
+        server = [f"evaluated.base_url={url}", "evaluated.name=simulator"]
+        few = ["evaluated.limits.concurrency=4", "evaluated.limits.retries=0", "evaluated.image.max_side=64"]
+        return [
+            f"dataset={run_folder(made)}",
+            "model@evaluated=compatible",
+            "model@extractor=null",
+            *server,
+            *few,
+            f"store.root={store}",
+            *QUIET,
+        ]
+
+    with simulator(log, *profile) as url:
+        out, _ = run("evaluate", *evaluating(url), f"store.root={tmp_path}/other", cwd=tmp_path)
+    undisturbed = tmp_path / run_folder(out)
+    with simulator(log, *profile) as url:
+        process = start("evaluate", *evaluating(url), cwd=tmp_path)
+        until(lambda: stored_replies(store) > 30, process)
+    # The server is gone while requests are out and most of the items are still to be asked.
+    out, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    folder = tmp_path / run_folder(out)
+    hit, whole = figures(folder), figures(undisturbed)
+    assert (whole["n"], whole["failed"]) == (72, 0)
+    assert hit["n"] == 72
+    assert 0 < hit["failed"] < 50
+    assert hit["coverage"] == pytest.approx(100 * (72 - hit["failed"]) / 72, abs=0.051)
+    assert f"to {hit['failed']} of 72 items: not scored" in out
+    same = {one["item"]: one for one in responses(undisturbed)}
+    answered = [one for one in responses(folder) if one["verdict"] != "failed"]
+    assert answered == [same[one["item"]] for one in answered], "what was answered is as it would have been"
+    right = sum(one["verdict"] == "matched" and one["letter"] == one["expected"] for one in answered)
+    assert (hit["correct"], hit["responded"]) == (right, len(answered)), "and alone makes the accuracy"
+    assert 0 < right < len(answered)
+    before = len(read_log(log))
+    with simulator(log, *profile) as url:
+        run("resume", str(folder.relative_to(tmp_path)), f"evaluated.base_url={url}", cwd=tmp_path)
+    assert len(read_log(log)) - before == hit["failed"], "only the failed ones are asked again"
+    assert (folder / "responses.jsonl").read_bytes() == (undisturbed / "responses.jsonl").read_bytes()
+    assert figures(folder) == whole
+
+
+def test_a_server_that_stays_away_stops_the_run_and_loses_nothing(tmp_path: Path) -> None:
+    store = tmp_path / "replies"
+    made, _ = run("generate", "model@pipeline.model=simulator", "samples=3", *QUIET, cwd=tmp_path)
+    log = tmp_path / "simulator.jsonl"
+    few = ["evaluated.name=simulator", "evaluated.limits.concurrency=2", "evaluated.limits.retries=0"]
+    command = [
+        f"dataset={run_folder(made)}",
+        "model@evaluated=compatible",
+        "model@extractor=null",
+        *few,
+        f"store.root={store}",
+        *QUIET,
+    ]
+    with simulator(log, "simulator.latency_s=0.2") as url:
+        process = start("evaluate", *command, f"evaluated.base_url={url}", cwd=tmp_path)
+        until(lambda: stored_replies(store) > 3, process)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 1, errors
+    assert "50 requests in a row failed" in errors
+    kept, before = stored_replies(store), len(read_log(log))
+    with simulator(log) as url:
+        out, _ = run("evaluate", *command, f"evaluated.base_url={url}", cwd=tmp_path)
+    assert len(read_log(log)) - before == 72 - kept
+    assert figures(tmp_path / run_folder(out))["failed"] == 0
 
 
 def test_a_depth_study_asks_no_more_than_its_deepest_run_and_the_answers_that_differ(tmp_path: Path) -> None:
