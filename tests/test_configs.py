@@ -15,7 +15,7 @@ from vpref.settings import EvaluateSettings, GenerateSettings, ModelSettings
 
 CONF = Path(vpref.__file__).parents[1] / "conf"
 MODELS = sorted(path.stem for path in (CONF / "model").glob("*.yaml"))
-NEEDED = {"compatible": ["{}.name=m", "{}.base_url=http://localhost:1/v1"]}
+NEEDED = {"compatible": ["{}.name=m", "{}.base_url=http://localhost:1/v1"], "transformers": ["{}.name=org/m"]}
 GROUPS = [
     (f"{folder.name}{place}", path.stem)
     for folder in sorted(CONF.iterdir())

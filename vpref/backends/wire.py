@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from vpref import prompts
+from vpref.backends.in_process.body import build as _in_process
 from vpref.domain import Finish, Message, ModelReply, ModelRequest, Picture, Usage
 from vpref.errors import CallFailed
 from vpref.settings import Api, Constrain, ModelSettings, Structured
@@ -54,11 +55,11 @@ def prepare(request: ModelRequest, model: ModelSettings, server: str, encoding: 
     """The request as this model's API wants it. `server` is the identity of who answers; `encoding` says how
     images are encoded (both are part of the key, the server's address is not)."""
     messages = request.messages
-    if request.options and model.constrain is Constrain.structured_outputs:
+    if request.options and (model.constrain is Constrain.structured_outputs or model.api is Api.transformers):
         request = replace(request, form=None)  # the options alone bind the reply
     if request.form is not None and model.structured is Structured.prompt:
         messages = prompts.with_schema(messages, request.form)
-    build = _chat if model.api is Api.chat else _responses
+    build = {Api.chat: _chat, Api.responses: _responses, Api.transformers: _in_process}[model.api]
     body = json.dumps(build(request, messages, model, encoding), ensure_ascii=False, separators=(",", ":")).encode()
     head = f"{KEY_VERSION}\n{server}\n{model.api.value}\n{request.attempt}\n{request.sample}\n".encode()
     pictures = tuple(part.digest for message in messages for part in message.parts if isinstance(part, Picture))

@@ -20,7 +20,7 @@ from vpref.errors import ConfigError
 from vpref.journals import Journal
 from vpref.redaction import redact
 
-_PACKAGES = ("openai", "pydantic", "Pillow", "hydra-core", "omegaconf", "aiohttp", "wandb")
+_PACKAGES = ("openai", "pydantic", "Pillow", "hydra-core", "omegaconf", "aiohttp", "wandb", "torch", "transformers")
 
 
 class RunFolder:

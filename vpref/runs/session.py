@@ -8,20 +8,22 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from vpref.backends import client
+from vpref.backends.in_process import backend as in_process
 from vpref.domain import Role, Step, is_simulated
 from vpref.driver.meter import Meter
 from vpref.driver.online import Driver
 from vpref.driver.progress import ProgressView
 from vpref.errors import ConfigError
 from vpref.images import Gallery
-from vpref.settings import ModelSettings, RunSettings, Serve, api_key
+from vpref.settings import Api, ModelSettings, RunSettings, Serve, api_key
 from vpref.store import CallStore
 
 T = TypeVar("T")
+Backend: TypeAlias = client.Backend | in_process.Backend
 
 
 @dataclass
@@ -39,19 +41,26 @@ class Session:
         """Whether any reply will be made up."""
         return any(is_simulated(server) for server in self.servers.values())
 
-    def backend(self, model: ModelSettings) -> client.Backend:
-        """A client of one model; made inside the event loop that uses it."""
+    def backend(self, model: ModelSettings) -> Backend:
+        """One model, behind a server or in this process; made inside the event loop that uses it."""
         images = client.Images(
             data_url=lambda digest: self.gallery.data_url(digest, model.image),
             encoding=self.gallery.encoding(model.image),
         )
+        if model.api is Api.transformers:
+            return in_process.Backend(model, images=images, memory=self.memory)
         base_url = self.base_urls.get(model.serve.value, model.base_url)
         return client.Backend(model, base_url=base_url, key=api_key(model), images=images)
 
-    def backends(self) -> dict[Role, client.Backend]:
+    @property
+    def memory(self) -> Path:
+        """Where the digests of checkpoints are kept."""
+        return Path(self.settings.store.root) / "weights.json"
+
+    def backends(self) -> dict[Role, Backend]:
         """One backend a role; roles played by equal models share it, and so its bound on requests at once."""
-        made: list[client.Backend] = []
-        by_role: dict[Role, client.Backend] = {}
+        made: list[Backend] = []
+        by_role: dict[Role, Backend] = {}
         for role, model in self.models.items():
             backend = next((one for one in made if one.model == model), None)
             if backend is None:
@@ -126,7 +135,10 @@ def session(settings: RunSettings, models: Mapping[Role, ModelSettings], gallery
                 made.servers |= {role: digest for role, model in models.items() if model.serve is Serve.simulator}
             else:
                 made.base_urls = {Serve.simulator.value: stack.enter_context(running(settings.simulator))}
-        if not settings.dry_run:
+        if settings.dry_run:
+            local = {role: model for role, model in models.items() if model.api is Api.transformers}
+            made.servers |= {role: in_process.identity(model, made.memory) for role, model in local.items()}
+        else:
             made.probe()
         yield made
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -12,10 +13,12 @@ from vpref.settings.base import MISSING, require
 
 
 class Api(Enum):
-    """Endpoint family: OpenAI's Responses, or Chat Completions as many servers speak it."""
+    """Endpoint family: OpenAI's Responses, or Chat Completions as many servers speak it; or none, where a checkpoint
+    is run in this process by Hugging Face `transformers`."""
 
     responses = "responses"
     chat = "chat"
+    transformers = "transformers"
 
 
 class Structured(Enum):
@@ -85,7 +88,44 @@ class LimitSettings:
         require(self.retries >= 0, f"limits.retries is {self.retries}; it must be 0 or more.")
 
 
+class Dtype(Enum):
+    """The numbers a checkpoint computes in. In halves, what a batch holds can tip a close answer."""
+
+    float32 = "float32"
+    bfloat16 = "bfloat16"
+    float16 = "float16"
+
+
+@dataclass
+class InProcessSettings:
+    """How `api: transformers` runs a checkpoint: the model's `name` is a folder, or a name on the Hugging Face hub at a
+    `revision` (branch or commit). `device` auto takes a GPU where there is one. `prompt`, a text with `{text}` where
+    the request goes, replaces the chat template; a checkpoint that has neither gets the request's text as it is."""
+
+    revision: str | None = None
+    device: str = "auto"
+    dtype: Dtype = Dtype.float32
+    batch_size: int = 4
+    max_new_tokens: int = 512
+    prompt: str | None = None
+
+    def __post_init__(self) -> None:
+        require(
+            re.fullmatch(r"auto|cpu|cuda(:\d+)?", self.device) is not None,
+            f"in_process.device is {self.device!r}; choose auto, cpu, cuda, or cuda:N for one of several.",
+        )
+        require(self.batch_size >= 1, f"in_process.batch_size is {self.batch_size}; it must be at least 1.")
+        require(self.max_new_tokens >= 1, f"in_process.max_new_tokens is {self.max_new_tokens}; it must be at least 1.")
+        require(
+            self.prompt is None or self.prompt.count("{text}") == 1,
+            "in_process.prompt must hold {text} once, where the request goes.",
+        )
+
+
 RESERVED_PARAMS = frozenset({"model", "messages", "input", "instructions", "stream", "n", "response_format", "text"})
+IN_PROCESS_PARAMS = frozenset(
+    {"max_new_tokens", "max_length", "num_return_sequences", "return_dict_in_generate", "eos_token_id", "pad_token_id"}
+)
 SECRET_PARAMS = frozenset({"api_key", "authorization", "headers", "extra_headers"})
 
 
@@ -113,6 +153,7 @@ class ModelSettings:
     image: ImageSettings = field(default_factory=ImageSettings)
     price: PriceSettings = field(default_factory=PriceSettings)
     limits: LimitSettings = field(default_factory=LimitSettings)
+    in_process: InProcessSettings = field(default_factory=InProcessSettings)
 
     def __post_init__(self) -> None:
         taken = sorted(RESERVED_PARAMS.intersection(self.params))
@@ -128,10 +169,33 @@ class ModelSettings:
             f"server: simulator is kept for the built-in simulator; give model {self.name!r} another server name.",
         )
 
+        if self.api is Api.transformers:
+            self._check_in_process()
+
+    def _check_in_process(self) -> None:
+        idle = {"base_url": self.base_url, "api_key_env": self.api_key_env}
+        given = [name for name, value in idle.items() if value is not None]
+        require(
+            not given and self.serve is Serve.external,
+            f"Model {self.name!r} runs in this process (api: transformers); set {given[0] if given else 'serve'} to "
+            f"{'null' if given else 'external'}.",
+        )
+        require(
+            self.structured is Structured.prompt,
+            f"Model {self.name!r} runs in this process, where no server enforces a schema; set structured: prompt.",
+        )
+        taken = sorted(IN_PROCESS_PARAMS.intersection(self.params))
+        require(
+            not taken,
+            f"params of model {self.name!r} may not hold {', '.join(taken)}: vpref sets these itself; set "
+            "in_process.max_new_tokens for longer replies.",
+        )
+
     @property
     def title(self) -> str:
-        """The name shown in tables."""
-        return self.label or self.name
+        """The name shown in tables; of a checkpoint its last part."""
+        short = self.name.rstrip("/").rpartition("/")[2] if self.api is Api.transformers else self.name
+        return self.label or short
 
 
 def api_key(model: ModelSettings, instead: str = "choose another model") -> str:
