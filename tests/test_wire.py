@@ -74,7 +74,11 @@ def test_the_order_of_params_does_not_change_the_key() -> None:
     assert key(model=replace(MODEL, params=one)) == key(model=replace(MODEL, params=two))
 
 
-@given(text=st.text(st.characters(codec="utf-8")), api=st.sampled_from(Api), structured=st.sampled_from(Structured))
+@given(
+    text=st.text(st.characters(codec="utf-8")),
+    api=st.sampled_from(list(wire.PATHS)),
+    structured=st.sampled_from(Structured),
+)
 def test_images_are_spliced_in_and_no_text_is_taken_for_one(text: str, api: Api, structured: Structured) -> None:
     fake = f'"vpref-picture:{PICTURE.digest}:original"'
     request = replace(REQUEST, messages=(Message("user", (text, fake, PICTURE, "and", PICTURE)),))
