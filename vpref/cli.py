@@ -33,6 +33,7 @@ VERBS = {
 SURVEY_STEPS = {
     "plan": "a dataset in, the forms of a survey out; every later step is held against the plan",
     "export": "the forms for Google Forms, and studies for Prolific, as files; nothing is sent",
+    "serve": "the survey as web pages on this machine, until Ctrl-C",
     "import": "answers from Google Forms or Prolific, or our own JSONL, in; votes out",
     "simulate": "a rehearsal: made-up annotators answer the plan",
     "aggregate": "votes in; majority letters, a labelled dataset, agreement and difficulty out",

@@ -44,6 +44,8 @@ def _body(verb: str) -> Callable[[Any, Any], None]:
             from vpref.runs.survey_plan import plan as body  # type: ignore[assignment]
         case "survey_export":
             from vpref.runs.survey_export import export as body  # type: ignore[assignment]
+        case "survey_serve":
+            from vpref.runs.survey_serve import serve as body  # type: ignore[assignment]
         case "survey_import":
             from vpref.runs.survey_import import import_answers as body  # type: ignore[assignment]
         case "survey_simulate":

@@ -34,6 +34,11 @@ EXAMPLES = {
     "survey_export": (
         "vpref survey export survey=outputs/survey/TIME image_url=https://my.server/images completion_code=C1AB2CD3",
     ),
+    "survey_serve": (
+        "vpref survey serve survey=outputs/survey/TIME",
+        "vpref survey serve survey=outputs/survey/TIME url=https://survey.example.org \\\n"
+        "      completion_url='https://app.prolific.com/submissions/complete?cc=CODE'",
+    ),
     "survey_import": (
         "vpref survey import survey=outputs/survey/TIME answers.csv prolific=[prolific_export.csv]",
         "vpref survey import survey=outputs/survey/TIME answers_1.csv answers_2.csv timezone=Europe/Berlin",

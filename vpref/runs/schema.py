@@ -22,6 +22,7 @@ from vpref.settings import (
     SurveyExportSettings,
     SurveyImportSettings,
     SurveyPlanSettings,
+    SurveyServeSettings,
     SurveySimulateSettings,
 )
 
@@ -37,6 +38,7 @@ SCHEMAS: dict[str, type] = {
     "demo": GenerateSettings,
     "survey_plan": SurveyPlanSettings,
     "survey_export": SurveyExportSettings,
+    "survey_serve": SurveyServeSettings,
     "survey_import": SurveyImportSettings,
     "survey_simulate": SurveySimulateSettings,
     "survey_aggregate": SurveyAggregateSettings,

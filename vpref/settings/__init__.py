@@ -41,6 +41,7 @@ from vpref.settings.survey import (
     SurveyExportSettings,
     SurveyImportSettings,
     SurveyPlanSettings,
+    SurveyServeSettings,
     SurveySimulateSettings,
 )
 from vpref.settings.verbs import (
@@ -100,6 +101,7 @@ __all__ = [
     "SurveyExportSettings",
     "SurveyImportSettings",
     "SurveyPlanSettings",
+    "SurveyServeSettings",
     "SurveySimulateSettings",
     "TrackingMode",
     "TrackingSettings",

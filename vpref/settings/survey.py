@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from urllib.parse import urlsplit
 
 from vpref.settings.base import MISSING, require
 
@@ -29,6 +30,34 @@ class SurveyPlanSettings:
         require(self.forms is None or self.forms >= 1, f"forms is {self.forms}; it must be at least 1, or null.")
         require(self.checks >= 0, f"checks is {self.checks}; it must be 0 or more.")
         require(bool(self.title.strip()), "title is empty; annotators are shown it.")
+
+
+@dataclass
+class SurveyServeSettings:
+    """`vpref survey serve`: the survey's own pages. `url` is the public address where it differs from host and port,
+    as behind a proxy. A place is open for others once its holder has not been seen for `reopen_minutes`."""
+
+    verb: str = MISSING
+    outputs: str = "outputs"
+    survey: str = MISSING
+    host: str = "127.0.0.1"
+    port: int = 8000
+    url: str | None = None
+    anonymous: bool = False
+    introduction: str | None = None
+    contact: str | None = None
+    completion_code: str | None = None
+    completion_url: str | None = None
+    reopen_minutes: float = 60.0
+
+    def __post_init__(self) -> None:
+        require(0 <= self.port <= 65535, f"port is {self.port}; it must be 0 (any free port) to 65535.")
+        require(self.reopen_minutes > 0, f"reopen_minutes is {self.reopen_minutes:g}; it must be above 0.")
+        for name in ("url", "completion_url"):
+            value = getattr(self, name)
+            parts = urlsplit(value or "")
+            whole = parts.scheme in ("http", "https") and parts.netloc
+            require(value is None or bool(whole), f"{name} is {value!r}; give a whole address: https://...")
 
 
 @dataclass
