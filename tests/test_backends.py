@@ -77,7 +77,7 @@ def replies(
 
 def ask(handler: Handler, model: ModelSettings = MODEL) -> tuple[ModelReply, Backend]:
     async def go(url: str) -> tuple[ModelReply, Backend]:
-        backend = Backend(model, base_url=url, key=KEY, images=Images(lambda digest: PIXEL, "original"))
+        backend = Backend(model, addresses=[url], key=KEY, images=Images(lambda digest: PIXEL, "original"))
         try:
             return await backend.send(backend.prepare(REQUEST)), backend
         finally:
@@ -89,7 +89,7 @@ def ask(handler: Handler, model: ModelSettings = MODEL) -> tuple[ModelReply, Bac
 
 def probe(handler: Handler, model: ModelSettings = MODEL) -> str:
     async def go(url: str) -> str:
-        backend = Backend(model, base_url=url, key=KEY, images=Images(lambda digest: b"", "original"))
+        backend = Backend(model, addresses=[url], key=KEY, images=Images(lambda digest: b"", "original"))
         try:
             return await backend.probe()
         finally:

@@ -53,7 +53,7 @@ def talk(
     """The same question, some times, to a server of its own."""
 
     async def go(url: str) -> tuple[list[ModelReply], Backend]:
-        backend = Backend(model, base_url=url, key=key, images=Images(lambda digest: picture, "original"))
+        backend = Backend(model, addresses=[url], key=key, images=Images(lambda digest: picture, "original"))
         try:
             asked = [replace(ASKED, sample=n) for n in range(times)]
             return [await backend.send(backend.prepare(one)) for one in asked], backend
@@ -66,7 +66,7 @@ def talk(
 
 def probe(simulated: SimulatorSettings, model: ModelSettings, key: str = KEY) -> str:
     async def go(url: str) -> str:
-        backend = Backend(model, base_url=url, key=key, images=Images(lambda digest: b"", "original"))
+        backend = Backend(model, addresses=[url], key=key, images=Images(lambda digest: b"", "original"))
         try:
             return await backend.probe()
         finally:
@@ -234,7 +234,7 @@ def test_parameters(service: str, parameter: str) -> None:
 
 def test_a_parameter_is_no_reason_to_stop_once_there_was_an_answer() -> None:
     backend = Backend(
-        model_of("gemini"), base_url="http://127.0.0.1:1/v1", key=KEY, images=Images(lambda digest: b"", "original")
+        model_of("gemini"), addresses=["http://127.0.0.1:1/v1"], key=KEY, images=Images(lambda digest: b"", "original")
     )
     refused = complaints.read(400, b'{"error": {"message": "Unknown name \\"seed\\": Cannot find field."}}')
     assert isinstance(backend._failure(refused), Misconfigured)

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from vpref.backends import complaints, wire
 from vpref.backends.complaints import Complaint, Kind
+from vpref.backends.servers import Servers, affinity
 from vpref.domain import ModelReply, ModelRequest, Usage
 from vpref.errors import CallFailed, ConfigError, Misconfigured, RunStopped, VprefError
 from vpref.redaction import redact
@@ -25,6 +27,8 @@ from vpref.settings import ModelSettings
 if TYPE_CHECKING:
     import httpx2
     import openai
+
+log = logging.getLogger(__name__)
 
 _CONFIG_S = frozenset({Kind.KEY, Kind.MODEL, Kind.IMAGES, Kind.SCHEMA, Kind.PARAMETER})
 _FIRST_WAIT_S = 0.5
@@ -42,34 +46,53 @@ class Images:
     encoding: str
 
 
-class Backend:
-    """Sends one model's requests. `troubles` counts transport faults by kind, retried ones included."""
+class _Unreachable(ConfigError):
+    """No server there, or none that answers."""
 
-    def __init__(self, model: ModelSettings, *, base_url: str | None, key: str, images: Images) -> None:
+
+class Backend:
+    """Sends one model's requests, to one of its `addresses` (none: the SDK's own). `troubles` counts transport faults
+    by kind, retried ones included. `check` raises where a failed connection tells of a server that is gone for good.
+    """
+
+    def __init__(
+        self,
+        model: ModelSettings,
+        *,
+        addresses: Sequence[str],
+        key: str,
+        images: Images,
+        check: Callable[[], None] | None = None,
+    ) -> None:
         import httpx2
 
-        from vpref.backends.http import CountingClient, LeanOpenAI
+        from vpref.backends.http import CountingClient, LeanOpenAI, SpreadingClient
 
         self.model = model
         self.server = model.server
         self.troubles: Counter[str] = Counter()
         self._images = images
+        self._check = check
+        self._servers = Servers(addresses)
         self._raw = httpx2.Response
         self._answered = False
         concurrency = model.limits.concurrency
+        options: dict[str, Any] = {
+            "limits": httpx2.Limits(max_connections=concurrency, max_keepalive_connections=concurrency),
+            # Certificates take a twentieth of a second to load, and are of no use to a plain address.
+            "verify": not addresses or any(not one.startswith("http://") for one in addresses),
+        }
+        several, path = len(addresses) > 1, wire.PATHS[model.api]
         self._client = LeanOpenAI(
             api_key=key,
-            base_url=base_url,
+            base_url=next(iter(addresses), None),
             max_retries=model.limits.retries,
             timeout=httpx2.Timeout(model.limits.timeout_s, connect=min(10.0, model.limits.timeout_s)),
-            http_client=CountingClient(
-                self.troubles,
-                limits=httpx2.Limits(max_connections=concurrency, max_keepalive_connections=concurrency),
-                # Certificates take a twentieth of a second to load, and are of no use to a plain address.
-                verify=not (base_url or "").startswith("http://"),
-            ),
+            http_client=SpreadingClient(self.troubles, self._servers, path, **options)
+            if several
+            else CountingClient(self.troubles, **options),
         )
-        self._url = f"{self._client.base_url}".rstrip("/") + wire.PATHS[model.api]  # whole: a path is merged each time
+        self._url = f"{self._client.base_url}".rstrip("/") + path  # whole: a path is merged each time
 
     @property
     def concurrency(self) -> int:
@@ -84,6 +107,7 @@ class Backend:
         every further request would fail too."""
         import openai
 
+        affinity.set(call.pictures[0] if call.pictures else call.key)
         data_urls = {digest: self._images.data_url(digest) for digest in call.pictures}
         body = call.spliced(data_urls, self._images.encoding)
         # A server may use the key to tell a retry from a new request; the simulator, two samples of one prompt.
@@ -119,19 +143,37 @@ class Backend:
 
     async def probe(self) -> str:
         """Ask the server once who it is, before anything else is sent: is it there, does it take the key, has
-        it the model? Returns its identity: `simulator/<profile>` when it says so, else the configured one.
+        it the model? Returns its identity: `simulator/<profile>` when it says so, else the configured one. Of
+        several servers those that do not answer are passed over.
 
         Raises ConfigError in one sentence otherwise.
         """
+        found: dict[str, str] = {}
+        unreachable: _Unreachable | None = None
+        for address in self._servers.addresses or (f"{self._client.base_url}",):
+            try:
+                found[address] = await self._probe(address.rstrip("/"))
+            except _Unreachable as error:
+                unreachable = error
+                self._servers.gone(address)
+                log.warning("%s", error)
+        if unreachable is not None and not found:
+            raise unreachable
+        if len(set(found.values())) > 1:
+            told = ", ".join(f"{address} is {who}" for address, who in found.items())
+            raise ConfigError(f"The base_urls of model {self.model.name!r} are not of one model: {told}.")
+        return next(iter(found.values()))
+
+    async def _probe(self, where: str) -> str:
         import openai
 
-        where = f"{self._client.base_url}".rstrip("/")
+        asking = self._client.with_options(max_retries=1, timeout=15.0)
         try:
-            response = await self._client.with_options(max_retries=1, timeout=15.0).get("/models", cast_to=self._raw)
+            response = await asking.get(f"{where}/models", cast_to=self._raw)
         except openai.APIStatusError as error:
             return self._unlisted(error, where)
         except openai.APIConnectionError as error:
-            raise ConfigError(
+            raise _Unreachable(
                 f"No answer from {where} for model {self.model.name!r} ({_cause(error)}); start the "
                 "server, or check base_url in the model's config."
             ) from error
@@ -182,6 +224,8 @@ class Backend:
         if timed_out:
             raise CallFailed("timeout", f"no reply within {self.model.limits.timeout_s:g} s") from error
         if isinstance(error, openai.APIConnectionError):
+            if self._check is not None:
+                self._check()
             raise CallFailed("connection", f"the connection failed: {_cause(error)}") from error
         if not isinstance(error, openai.APIStatusError):
             raise CallFailed("client", redact(str(error))) from error

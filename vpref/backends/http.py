@@ -14,6 +14,8 @@ from typing import Any
 import httpx2
 import openai
 
+from vpref.backends.servers import Servers, affinity
+
 _OF_ONE_REQUEST = frozenset({b"content-length", b"idempotency-key"})
 
 
@@ -31,6 +33,40 @@ class CountingClient(openai.DefaultAioHttpClient):
         if response.status_code >= 400:
             self._troubles[f"http_{response.status_code}"] += 1
         return response
+
+
+class SpreadingClient(CountingClient):
+    """Sends what is posted to one of several servers, and on to the next where it is gone (`passed_over`), below the
+    SDK's own retries. `path` is that of the endpoint."""
+
+    def __init__(self, troubles: Counter[str], servers: Servers, path: str, **options: Any) -> None:
+        super().__init__(troubles, **options)
+        self._servers = servers
+        self._urls = {address: httpx2.URL(address.rstrip("/") + path) for address in servers.addresses}
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        if request.method != "POST":
+            return await super().send(request, **options)
+        failure: Exception | None = None
+        for address in self._servers.order(affinity.get(), int(request.headers.get("x-stainless-retry-count", 0))):
+            try:
+                response = await super().send(_sent_to(self._urls[address], request), **options)
+            except (httpx2.ReadTimeout, httpx2.WriteTimeout, httpx2.PoolTimeout):
+                raise  # it is there, and slow
+            except httpx2.TransportError as error:
+                self._servers.gone(address)
+                self._troubles["passed_over"] += 1
+                failure = error
+            else:
+                self._servers.there(address)
+                return response
+        assert failure is not None
+        raise failure
+
+
+def _sent_to(url: httpx2.URL, request: httpx2.Request) -> httpx2.Request:
+    headers = [pair for pair in request.headers.raw if pair[0].lower() != b"host"]
+    return httpx2.Request("POST", url, headers=headers, stream=request.stream, extensions=request.extensions)
 
 
 class LeanOpenAI(openai.AsyncOpenAI):

@@ -21,7 +21,7 @@ def boxes(settings: BoxesSettings, folder: RunFolder) -> None:
     """Run the verb: boxes.jsonl and the drawn images under `folder`, each image's boxes printed."""
     detection.check(settings.detection, settings.data.root)
     gallery = Gallery(Path(settings.store.root) / "images")
-    with session(settings, {Role.MAPPER: settings.mapper}, gallery) as live:
+    with session(settings, {Role.MAPPER: settings.mapper}, gallery, folder) as live:
         images = prepare_images(few(settings.data, settings.preview), gallery, folder, settings.driver)
         stage = Stage(live, gallery, folder, settings.data, settings.detection, settings.attempts)
         if settings.dry_run:

@@ -32,7 +32,7 @@ def respond(settings: EvaluateSettings, folder: RunFolder) -> list[reports.Table
     """All of the verb but its printing; the tables are written too. A dry run has none."""
     truth = None if settings.truth is None else read_truth(Path(settings.truth))
     dataset = open_dataset(settings.dataset, settings.include_unresolved, truth)
-    with session(settings, settings.models(), dataset.gallery) as live:
+    with session(settings, settings.models(), dataset.gallery, folder) as live:
         if settings.dry_run:
             say(plan.for_evaluation(live, [step for _, step in steps(settings, dataset)], settings.ablation))
             return []

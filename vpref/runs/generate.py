@@ -40,7 +40,7 @@ def generate(settings: GenerateSettings, folder: RunFolder) -> None:
     if settings.boxed:
         detection.check(settings.detection, settings.data.root)
     gallery = Gallery(Path(settings.store.root) / "images")
-    with session(settings, settings.models(), gallery) as live:
+    with session(settings, settings.models(), gallery, folder) as live:
         images = prepare_images(few(settings.data, settings.preview), gallery, folder, settings.driver)
         stage = Stage(live, gallery, folder, settings.data, settings.detection, settings.pipeline.attempts)
         if settings.dry_run:

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from vpref.backends import client
@@ -19,8 +19,12 @@ from vpref.driver.online import Driver
 from vpref.driver.progress import ProgressView
 from vpref.errors import ConfigError
 from vpref.images import Gallery
+from vpref.runs.folder import RunFolder
 from vpref.settings import Api, ModelSettings, RunSettings, Serve, api_key
 from vpref.store import CallStore
+
+if TYPE_CHECKING:
+    from vpref.serving.vllm import Server
 
 T = TypeVar("T")
 Backend: TypeAlias = client.Backend | in_process.Backend
@@ -28,12 +32,14 @@ Backend: TypeAlias = client.Backend | in_process.Backend
 
 @dataclass
 class Session:
-    """The models of a run, checked and reachable. `servers` says by role who answers."""
+    """The models of a run, checked and reachable. `servers` says by role who answers; the simulator's address and
+    the vLLM servers are there as far as a model wants them."""
 
     settings: RunSettings
     models: Mapping[Role, ModelSettings]
     gallery: Gallery
-    base_urls: Mapping[str, str] = field(default_factory=dict)
+    simulator: str | None = None
+    managed: Callable[[ModelSettings], Server] | None = None
     servers: dict[Role, str] = field(default_factory=dict)
 
     @property
@@ -49,8 +55,13 @@ class Session:
         )
         if model.api is Api.transformers:
             return in_process.Backend(model, images=images, memory=self.memory)
-        base_url = self.base_urls.get(model.serve.value, model.base_url)
-        return client.Backend(model, base_url=base_url, key=api_key(model), images=images)
+        addresses, check = model.addresses, None
+        if model.serve is Serve.simulator and self.simulator is not None:
+            addresses = (self.simulator,)
+        if model.serve is Serve.managed and self.managed is not None:
+            server = self.managed(model)
+            addresses, check = (server.base_url,), server.check
+        return client.Backend(model, addresses=addresses, key=api_key(model), images=images, check=check)
 
     @property
     def memory(self) -> Path:
@@ -117,9 +128,11 @@ class Session:
 
 
 @contextlib.contextmanager
-def session(settings: RunSettings, models: Mapping[Role, ModelSettings], gallery: Gallery) -> Iterator[Session]:
-    """A session with its keys and addresses checked, the simulator running where a model wants it, and every
-    server asked who it is (unless `dry_run`). Raises ConfigError before any request of the run is sent."""
+def session(
+    settings: RunSettings, models: Mapping[Role, ModelSettings], gallery: Gallery, folder: RunFolder
+) -> Iterator[Session]:
+    """A session with its keys and addresses checked, the simulator and vLLM running where a model wants them, and
+    every server asked who it is (unless `dry_run`). Raises ConfigError before any request of the run is sent."""
     _check_store(Path(settings.store.root))
     for role, model in models.items():
         _check_address(model)
@@ -134,13 +147,26 @@ def session(settings: RunSettings, models: Mapping[Role, ModelSettings], gallery
                 digest = f"simulator/{profile_digest(settings.simulator)}"
                 made.servers |= {role: digest for role, model in models.items() if model.serve is Serve.simulator}
             else:
-                made.base_urls = {Serve.simulator.value: stack.enter_context(running(settings.simulator))}
+                made.simulator = stack.enter_context(running(settings.simulator))
+        if any(model.serve is Serve.managed for model in models.values()):
+            _serve(made, stack, folder)
         if settings.dry_run:
             local = {role: model for role, model in models.items() if model.api is Api.transformers}
             made.servers |= {role: in_process.identity(model, made.memory) for role, model in local.items()}
         else:
             made.probe()
         yield made
+
+
+def _serve(made: Session, stack: contextlib.ExitStack, folder: RunFolder) -> None:
+    """Bring up the vLLM servers, unless the run is a dry one; who will answer is known without them."""
+    from vpref.runs.serving import brought_up
+    from vpref.serving.identity import identity
+
+    managed = {role: model for role, model in made.models.items() if model.serve is Serve.managed}
+    made.servers |= {role: identity(model, made.memory) for role, model in managed.items()}
+    if not made.settings.dry_run:
+        made.managed = stack.enter_context(brought_up(managed.values(), folder, made.settings.driver))
 
 
 def _check_store(root: Path) -> None:
@@ -162,10 +188,7 @@ def _check_key(role: Role, model: ModelSettings) -> None:
 
 
 def _check_address(model: ModelSettings) -> None:
-    if model.base_url is None:
-        return
-    parts = urlsplit(model.base_url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigError(
-            f"base_url {model.base_url!r} of model {model.name!r} is no address like http://host:8000/v1."
-        )
+    for address in model.addresses:
+        parts = urlsplit(address)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ConfigError(f"base_url {address!r} of model {model.name!r} is no address like http://host:8000/v1.")

@@ -34,6 +34,7 @@ from vpref.settings.running import (
     TrackingMode,
     TrackingSettings,
 )
+from vpref.settings.serving import VllmSettings
 from vpref.settings.survey import (
     Dates,
     RehearsalSettings,
@@ -105,5 +106,6 @@ __all__ = [
     "SurveySimulateSettings",
     "TrackingMode",
     "TrackingSettings",
+    "VllmSettings",
     "api_key",
 ]

@@ -10,6 +10,7 @@ from typing import Any
 
 from vpref.domain import Role
 from vpref.settings.base import MISSING, require
+from vpref.settings.serving import VllmSettings
 
 
 class Api(Enum):
@@ -39,9 +40,11 @@ class Constrain(Enum):
 
 
 class Serve(Enum):
-    """Who runs the server: somebody else (`external`), or vpref itself for the run (`simulator`)."""
+    """Who runs the server: somebody else (`external`), or vpref itself for the run: vLLM (`managed`) or the
+    `simulator`."""
 
     external = "external"
+    managed = "managed"
     simulator = "simulator"
 
 
@@ -135,8 +138,9 @@ class ModelSettings:
 
     `server` is the identity of who answers, part of every call's key: two servers with one name are taken
     to give the same replies. `params` go into the request as they are. `api_key_env` names the environment
-    variable that holds the key, null where the server wants none. `logprobs` says that the server tells tokens'
-    probabilities; answers bound to the letters are then recorded with these.
+    variable that holds the key, null where the server wants none. `base_urls` are several servers of this one
+    model: an image's requests go to one of them, and to the others while it is gone. `logprobs` says that the
+    server tells tokens' probabilities; answers bound to the letters are then recorded with these.
     """
 
     name: str = MISSING
@@ -144,6 +148,7 @@ class ModelSettings:
     server: str = MISSING
     api: Api = Api.chat
     base_url: str | None = None
+    base_urls: list[str] = field(default_factory=list)
     api_key_env: str | None = None
     serve: Serve = Serve.external
     structured: Structured = Structured.json_schema
@@ -154,6 +159,7 @@ class ModelSettings:
     price: PriceSettings = field(default_factory=PriceSettings)
     limits: LimitSettings = field(default_factory=LimitSettings)
     in_process: InProcessSettings = field(default_factory=InProcessSettings)
+    vllm: VllmSettings = field(default_factory=VllmSettings)
 
     def __post_init__(self) -> None:
         taken = sorted(RESERVED_PARAMS.intersection(self.params))
@@ -161,8 +167,17 @@ class ModelSettings:
         secret = sorted(SECRET_PARAMS.intersection(self.params))
         require(not secret, f"params may not hold {', '.join(secret)}: keys belong in the environment (api_key_env).")
         require(
-            "@" not in (self.base_url or ""),
+            not any("@" in url for url in self.addresses),
             f"base_url of model {self.name!r} may not hold a user or password: it would be recorded with every run.",
+        )
+        require(
+            not (self.base_url and self.base_urls),
+            f"Model {self.name!r} has a base_url and base_urls; give one server, or all of them in base_urls.",
+        )
+        require(
+            not (self.addresses and self.serve is Serve.managed),
+            f"Model {self.name!r} has the address of a server and is to be served by vpref; with serve=external the "
+            "server that is there answers, without base_url vpref starts one.",
         )
         require(
             self.server.split("/")[0] != "simulator" or self.serve is Serve.simulator,
@@ -173,7 +188,7 @@ class ModelSettings:
             self._check_in_process()
 
     def _check_in_process(self) -> None:
-        idle = {"base_url": self.base_url, "api_key_env": self.api_key_env}
+        idle = {"base_url": self.addresses or None, "api_key_env": self.api_key_env}
         given = [name for name, value in idle.items() if value is not None]
         require(
             not given and self.serve is Serve.external,
@@ -190,6 +205,11 @@ class ModelSettings:
             f"params of model {self.name!r} may not hold {', '.join(taken)}: vpref sets these itself; set "
             "in_process.max_new_tokens for longer replies.",
         )
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Of its server, or of each of several; none where the client's own default is meant, or vpref serves."""
+        return (self.base_url,) if self.base_url else tuple(self.base_urls)
 
     @property
     def title(self) -> str:
