@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,8 +26,6 @@ from vpref.settings import ModelSettings
 if TYPE_CHECKING:
     import httpx2
     import openai
-
-log = logging.getLogger(__name__)
 
 _CONFIG_S = frozenset({Kind.KEY, Kind.MODEL, Kind.IMAGES, Kind.SCHEMA, Kind.PARAMETER})
 _FIRST_WAIT_S = 0.5
@@ -52,7 +49,8 @@ class _Unreachable(ConfigError):
 
 class Backend:
     """Sends one model's requests, to one of its `addresses` (none: the SDK's own). `troubles` counts transport faults
-    by kind, retried ones included. `check` raises where a failed connection tells of a server that is gone for good.
+    by kind, retried ones included; `passed_over` are servers that the probe did not find. `check` raises where a
+    failed connection means that the server is gone for good.
     """
 
     def __init__(
@@ -71,6 +69,7 @@ class Backend:
         self.model = model
         self.server = model.server
         self.troubles: Counter[str] = Counter()
+        self.passed_over: list[str] = []
         self._images = images
         self._check = check
         self._servers = Servers(addresses)
@@ -156,7 +155,7 @@ class Backend:
             except _Unreachable as error:
                 unreachable = error
                 self._servers.gone(address)
-                log.warning("%s", error)
+                self.passed_over.append(address)
         if unreachable is not None and not found:
             raise unreachable
         if len(set(found.values())) > 1:

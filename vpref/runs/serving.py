@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import shlex
 import signal
 import sys
 import threading
@@ -19,6 +20,7 @@ from vpref.errors import Interrupted, RunStopped
 from vpref.redaction import redact
 from vpref.runs.folder import RunFolder
 from vpref.runs.schema import slug
+from vpref.runs.terminal import shown
 from vpref.serving.leftovers import find_leftovers
 from vpref.serving.vllm import Launch, Server, launch_of
 from vpref.settings import DriverSettings, ModelSettings, Progress
@@ -78,7 +80,7 @@ def _start(launch: Launch, folder: RunFolder, driver: DriverSettings) -> None:
     if not _up:
         atexit.register(lambda: _end(list(_up)))
     _up[launch] = Server(launch, _log(launch, folder.path))
-    _tell(driver, f"vLLM: starting {launch.name} on port {_up[launch].port}; log: {_up[launch].log}")
+    _tell(driver, f"vLLM: starting {launch.name} on port {_up[launch].port}; log: {shown(_up[launch].log)}")
 
 
 def _log(launch: Launch, folder: Path) -> Path:
@@ -124,7 +126,7 @@ def _tell(driver: DriverSettings, text: str) -> None:
 def _facts(server: Server) -> dict[str, object]:
     return {
         "model": server.launch.name,
-        "command": server.launch.command(server.port),
+        "command": shlex.join(server.launch.command(server.port)),
         "vllm": server.version(),
         "log": str(server.log),
     }

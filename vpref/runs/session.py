@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -93,6 +94,8 @@ class Session:
         finally:
             for backend in distinct.values():
                 await backend.close()
+                for address in backend.passed_over:
+                    print(f"No answer from {address}; the other base_urls are asked.", file=sys.stderr, flush=True)
         identity = dict(zip(distinct, found, strict=True))
         self.servers |= {role: identity[id(backend)] for role, backend in by_role.items()}
 

@@ -1,0 +1,1 @@
+"""Stands in for vLLM where `python -m vllm...` finds it: the same command line, the simulator's replies."""
