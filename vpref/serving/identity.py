@@ -13,9 +13,10 @@ HOW_FAST = frozenset(
     {
         "tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size", "distributed_executor_backend",
         "gpu_memory_utilization", "kv_cache_memory_bytes", "swap_space", "cpu_offload_gb", "max_num_seqs",
-        "max_num_batched_tokens", "enforce_eager", "enable_prefix_caching", "enable_chunked_prefill", "block_size",
-        "download_dir", "max_model_len", "limit_mm_per_prompt", "max_parallel_loading_workers", "disable_log_stats", "enable_log_requests",
-        "uvicorn_log_level", "api_server_count", "mm_processor_cache_gb", "async_scheduling",
+        "max_num_batched_tokens", "max_model_len", "limit_mm_per_prompt", "mm_processor_cache_gb", "block_size",
+        "enforce_eager", "enable_prefix_caching", "enable_chunked_prefill", "async_scheduling", "download_dir",
+        "max_parallel_loading_workers", "api_server_count", "disable_log_stats", "enable_log_requests",
+        "uvicorn_log_level",
     }
 )  # fmt: skip
 """Arguments that say where, how fast and up to what length a model runs, not what it is: changing them keeps its
