@@ -94,7 +94,7 @@ class Session:
         finally:
             for backend in distinct.values():
                 await backend.close()
-                for address in backend.passed_over:
+                for address in backend.passed_over if isinstance(backend, client.Backend) else ():
                     print(f"No answer from {address}; the other base_urls are asked.", file=sys.stderr, flush=True)
         identity = dict(zip(distinct, found, strict=True))
         self.servers |= {role: identity[id(backend)] for role, backend in by_role.items()}
