@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import io
 import json
+import struct
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
-
-from PIL import Image
 
 from tests.commands import run
 from vpref.domain import LETTERS, Accepted, Category, Choices, Draft, Item, Letter, Slot, Variant, Vote, make_item
@@ -22,10 +21,15 @@ from vpref.voting.rehearsal import rehearse
 
 
 def picture(number: int) -> bytes:
-    """A JPEG that differs from every other number's."""
-    data = io.BytesIO()
-    Image.new("RGB", (32, 24), (number * 53 % 256, number // 4 % 256, number // 256 * 60)).save(data, "JPEG")
-    return data.getvalue()
+    """A PNG that differs from every other number's, its bytes the same whatever libraries are installed."""
+    width, height = 32, 24
+    colour = bytes((number * 53 % 256, number // 4 % 256, number // 256 * 60))
+    rows = (b"\0" + colour * width) * height
+    stored = b"\x01" + struct.pack("<HH", len(rows), len(rows) ^ 0xFFFF) + rows
+    data = b"\x78\x01" + stored + struct.pack(">I", zlib.adler32(rows))
+    parts = [(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)), (b"IDAT", data), (b"IEND", b"")]
+    chunks = [struct.pack(">I", len(d)) + n + d + struct.pack(">I", zlib.crc32(n + d)) for n, d in parts]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
 
 
 def generic_items(plain: int = 0, boxes: int = 0) -> list[Item]:
@@ -55,7 +59,7 @@ def dataset(folder: Path, items: Iterable[Item]) -> Path:
     known = list(items)
     numbers = {hashlib.sha256(picture(number)).hexdigest(): number for number in (*range(99), *range(1000, 1099))}
     for item in known:
-        (folder / "images" / f"{item.shown}.jpg").write_bytes(picture(numbers[item.shown]))
+        (folder / "images" / f"{item.shown}.png").write_bytes(picture(numbers[item.shown]))
     lines = [Accepted(slot=item.slot, item=item, order="abcd").model_dump_json() for item in known]
     (folder / "items.jsonl").write_text("".join(line + "\n" for line in lines))
     return folder

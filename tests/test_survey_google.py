@@ -12,6 +12,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.commands import complaint, run, run_folder
 from tests.surveys import api_documents, dataset, filled, generic_items, made_up_votes, person, plan_survey, write_csv
@@ -71,9 +73,9 @@ def problems(answers: Answers) -> list[str]:
 
 def test_exported_forms(survey: Survey, golden: Callable[[str, str], None]) -> None:
     first = next(sheets(survey.plan, survey.items))
-    requests = api_requests(first, lambda digest: f"https://example.org/{digest[:8]}.jpg")
+    requests = api_requests(first, lambda digest: f"https://example.org/{digest[:8]}.png")
     golden("survey/plain-1.json", json.dumps(requests, indent=1, ensure_ascii=False) + "\n")
-    golden("survey/make_forms.gs", apps_script([first], lambda digest: f"{digest[:8]}.jpg"))
+    golden("survey/make_forms.gs", apps_script([first], lambda digest: f"{digest[:8]}.png"))
     about = study(survey.plan, first.form, "https://x.org", "C0DE", 10, 200)
     golden("survey/prolific.json", json.dumps(about, indent=1) + "\n")
 
@@ -113,7 +115,7 @@ def test_the_script_makes_every_question(survey: Survey, tmp_path: Path) -> None
     if node is None:
         pytest.skip("node is not installed")
     first = next(sheets(survey.plan, survey.items))
-    script = GOOGLE + apps_script([first], lambda digest: f"{digest}.jpg") + "make_plain_1(); show();"
+    script = GOOGLE + apps_script([first], lambda digest: f"{digest}.png") + "make_plain_1(); show();"
     (tmp_path / "run.js").write_text(script)
     done = subprocess.run([node, str(tmp_path / "run.js")], capture_output=True, text=True, check=True)
     made = json.loads(done.stdout.splitlines()[-1])
@@ -122,7 +124,7 @@ def test_the_script_makes_every_question(survey: Survey, tmp_path: Path) -> None
     options = [item["setChoiceValues"][0] for item in made if item["kind"] == "addMultipleChoiceItem"]
     assert options == [list(asked.options.values()) for asked in first.asked]
     images = [item["setImage"][0] for item in made if item["kind"] == "addImageItem"]
-    assert images == [f"{asked.shown}.jpg" for asked in first.asked if asked.shown]
+    assert images == [f"{asked.shown}.png" for asked in first.asked if asked.shown]
 
 
 # --- back, whole ------------------------------------------------------------------------------------------
@@ -413,12 +415,16 @@ def test_a_file_that_is_no_export_of_prolific_s() -> None:
 
 def test_export_and_import_as_commands(survey: Survey, sheet: tuple[list[str], Rows], tmp_path: Path) -> None:
     header, rows = sheet
-    out, _ = run("survey", "export", f"survey={survey.path}", "completion_code=C0DE", cwd=tmp_path)
+    out, _ = run(
+        "survey", "export", f"survey={survey.path}", "completion_code=C0DE", "image_url=https://x.org", cwd=tmp_path
+    )
     (made,) = (tmp_path / "outputs/survey_export").iterdir()
     assert "forms: 4" in out
     assert {path.name for path in (made / "google").iterdir()} == {f"plain-{n}.json" for n in range(1, 5)}
     assert json.loads((made / "prolific/plain-1.json").read_text())["completion_codes"][0]["code"] == "C0DE"
     assert len(list((made / "images").iterdir())) == 4
+    assert "still without study_url\n" in out
+    assert "image_url is 'x'" in complaint("survey", "export", f"survey={survey.path}", "image_url=x", cwd=tmp_path)
     again = [*rows[0][:1], rows[0][1], *rows[1][2:]]
     again[0] = "2026/03/07 11:00:00 AM GMT+5:30"
     write_csv(tmp_path / "a b.csv", header, [*rows, again])
@@ -433,3 +439,12 @@ def test_export_and_import_as_commands(survey: Survey, sheet: tuple[list[str], R
         assert said in complaint("survey", "import", f"survey={survey.path}", "a b.csv", wrong, cwd=tmp_path)
     assert "Which answers?" in complaint("survey", "import", f"survey={survey.path}", cwd=tmp_path)
     assert Vote.model_validate_json((folder / "votes.jsonl").read_text().splitlines()[0]).form == "plain-1"
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"])), min_size=3, max_size=3))
+def test_whatever_people_write_comes_back(texts: list[str]) -> None:
+    header = ["Timestamp", "Why, “really”?", "x"]
+    data = "\r\n".join(_line(row) for row in [header, texts, ["1", "2", "3"]]).encode()
+    grid = read_grid("a.csv", data)
+    assert grid.header == header
+    assert grid.rows == ([texts] if any(text.strip() for text in texts) else []) + [["1", "2", "3"]]

@@ -133,6 +133,8 @@ def test_what_changed_after_planning_is_named(tmp_path: Path) -> None:
 
 def test_mistakes_and_help(tmp_path: Path) -> None:
     dataset(tmp_path / "data", generic_items(plain=2))
+    folder = plan_survey(tmp_path, "dataset=data")
+    assert "not resumed" in complaint("resume", str(folder), cwd=tmp_path)
     assert "Which step of a survey?" in complaint("survey", cwd=tmp_path)
     assert "Did you mean plan?" in complaint("survey", "plann", cwd=tmp_path)
     assert "dataset=VALUE" in complaint("survey", "plan", cwd=tmp_path)

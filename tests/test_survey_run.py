@@ -74,7 +74,7 @@ def test_every_way_that_answers_come_gives_the_same_labels(world: World, aggrega
     own = tmp_path / "own.jsonl"
     own.write_bytes((world.rehearsal / "votes.jsonl").read_bytes())
     assert truth_of(world, own) == truth
-    out, _ = run("survey", "export", world.given(), cwd=world.home)
+    out, _ = run("survey", "export", world.given(), "image_url=https://x.org", cwd=world.home)
     exported = next(path for path in (world.home / "outputs/survey_export").iterdir())
     assert f"{len(world.survey.plan.forms)}" in out
     sheets = filled(world.survey, world.votes)

@@ -171,6 +171,8 @@ def _resumed(rest: list[str]) -> tuple[str, list[str]]:
         raise ConfigError("Resume which run? Give its folder: vpref resume outputs/generate/TIME")
     folder = Path(rest[0])
     manifest = read_json(folder / "manifest.json")
+    if str(manifest.get("verb")).startswith("survey_"):
+        raise ConfigError("The steps of a survey are not resumed; what is missing, the same command makes again.")
     if manifest.get("verb") not in VERBS or not isinstance(manifest.get("command"), list):
         raise ConfigError(f"{folder / 'manifest.json'} is no manifest of ours.")
     return manifest["verb"], [*manifest["command"], *rest[1:], f"hydra.run.dir={_quoted(folder)}"]

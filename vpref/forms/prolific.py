@@ -26,8 +26,11 @@ _STATUSES: Mapping[str, VoteStatus] = {
 _LATE = timedelta(minutes=15)
 
 
-def study(plan: Plan, form: Form, url: str, code: str, minutes: int, reward: int) -> dict[str, Any]:
-    """The body of `POST /api/v1/studies/` for one form; `reward` is in cents or pence."""
+def study(plan: Plan, form: Form, url: str | None, code: str | None, minutes: int, reward: int) -> dict[str, Any]:
+    """The body of `POST /api/v1/studies/` for one form, without what is not known yet; `reward` is in cents or
+    pence."""
+    codes = [{"code": code, "code_type": "COMPLETED", "actions": [{"action": "MANUALLY_REVIEW"}]}]
+    later = {"external_study_url": url, "completion_codes": codes if code else None}
     return {
         "name": plan.title,
         "internal_name": f"{plan.title} {form.name} {plan.version}",
@@ -36,9 +39,8 @@ def study(plan: Plan, form: Form, url: str, code: str, minutes: int, reward: int
             "actions suits it best, say how difficult that was, and why, in one sentence each. No personal information "
             "is asked for."
         ),
-        "external_study_url": url,
-        "prolific_id_option": "url_parameters" if "PROLIFIC_PID" in url else "question",
-        "completion_codes": [{"code": code, "code_type": "COMPLETED", "actions": [{"action": "MANUALLY_REVIEW"}]}],
+        **{name: value for name, value in later.items() if value is not None},
+        "prolific_id_option": "url_parameters" if url and "PROLIFIC_PID" in url else "question",
         "total_available_places": plan.places,
         "estimated_completion_time": minutes,
         "reward": reward,

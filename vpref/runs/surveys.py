@@ -95,6 +95,8 @@ def read_lines(path: Path, model: type[R]) -> list[R]:
         raise ConfigError(f"Cannot read {path} ({error.strerror}); give what a `vpref survey` step wrote.") from error
     records = []
     for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
         try:
             records.append(model.model_validate_json(line))
         except ValidationError as error:

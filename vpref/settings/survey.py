@@ -125,14 +125,14 @@ class SurveyImportSettings:
 @dataclass
 class SurveyExportSettings:
     """`vpref survey export`: a plan in; forms for Google, study descriptions for Prolific out. `image_url` is where
-    the images can be fetched from by anybody, `pay_per_hour` in cents or pence."""
+    anybody can fetch the images, which the Forms API needs; `pay_per_hour` is in cents or pence."""
 
     verb: str = MISSING
     outputs: str = "outputs"
     survey: str = MISSING
-    image_url: str = "https://example.org/images"
-    study_url: str = "https://example.org/survey"
-    completion_code: str = "CHANGEME"
+    image_url: str | None = None
+    study_url: str | None = None
+    completion_code: str | None = None
     minutes: int = 15
     pay_per_hour: int = 1200
 
@@ -140,4 +140,7 @@ class SurveyExportSettings:
         require(self.minutes >= 1, f"minutes is {self.minutes}; it must be at least 1.")
         require(self.pay_per_hour >= 0, f"pay_per_hour is {self.pay_per_hour}; it must be 0 or more.")
         for name, url in (("image_url", self.image_url), ("study_url", self.study_url)):
-            require(url.startswith(("http://", "https://")), f"{name} is {url!r}; it must be an http(s) address.")
+            require(
+                url is None or url.startswith(("http://", "https://")),
+                f"{name} is {url!r}; it must be an http(s) address.",
+            )

@@ -50,4 +50,4 @@ def _when(vote: Vote) -> tuple[str, str, str, str, str]:
 def _seen(plan: Plan, item: str) -> str:
     """What a person has met who answered this: an image, or an attention check."""
     planned = plan.by_id.get(item)
-    return item if planned is None else f"{planned.variant}/{planned.image}"
+    return item if planned is None else planned.image

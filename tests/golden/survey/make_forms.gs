@@ -33,13 +33,13 @@ function make_plain_1() {
   makeForm({
     "title": "Everyday preferences (plain-1)",
     "description": "Each page shows an image, a scene, and a preference that somebody states. Choose the action that suits this preference best, whatever you would like yourself; say how difficult it was to choose, and in a few words why.",
-    "person": "Your participant ID [plain-1 9fe42d696b66]",
+    "person": "Your participant ID [plain-1 e5d2cf524f77]",
     "pages": [
       {
-        "image": "8f362b2f.jpg",
-        "imageTitle": "[P01 ed67f936] Image",
+        "image": "c3fa1c42.png",
+        "imageTitle": "[P01 bba29669] Image",
         "text": "Scene: Scene 3, with “quotes”, commas,\nand lines\n\nPreference: I like number 14.",
-        "choice": "[P01 ed67f936] What should I do about 14?",
+        "choice": "[P01 bba29669] What should I do about 14?",
         "options": [
           "a. Take the first thing of 14",
           "b. Take the second thing of 14",
@@ -47,23 +47,23 @@ function make_plain_1() {
           "d. Take the fourth thing of 14",
           "Other (ill-formed, or no single right answer)"
         ],
-        "difficulty": "[P01 ed67f936] How difficult was it to choose?",
-        "why": "[P01 ed67f936] Why did you choose this? One sentence is enough."
+        "difficulty": "[P01 bba29669] How difficult was it to choose?",
+        "why": "[P01 bba29669] Why did you choose this? One sentence is enough."
       },
       {
-        "image": "08839d46.jpg",
-        "imageTitle": "[P02 d805fdf1] Image",
-        "text": "Scene: Scene 2, with “quotes”, commas,\nand lines\n\nPreference: I like number 8.",
-        "choice": "[P02 d805fdf1] What should I do about 8?",
+        "image": "6f14882f.png",
+        "imageTitle": "[P02 4b545738] Image",
+        "text": "Scene: Scene 0, with “quotes”, commas,\nand lines\n\nPreference: I like number 3.",
+        "choice": "[P02 4b545738] What should I do about 3?",
         "options": [
-          "a. Take the first thing of 8",
-          "b. Take the second thing of 8",
-          "c. Take the third thing of 8",
-          "d. Take the fourth thing of 8",
+          "a. Take the first thing of 3",
+          "b. Take the second thing of 3",
+          "c. Take the third thing of 3",
+          "d. Take the fourth thing of 3",
           "Other (ill-formed, or no single right answer)"
         ],
-        "difficulty": "[P02 d805fdf1] How difficult was it to choose?",
-        "why": "[P02 d805fdf1] Why did you choose this? One sentence is enough."
+        "difficulty": "[P02 4b545738] How difficult was it to choose?",
+        "why": "[P02 4b545738] Why did you choose this? One sentence is enough."
       },
       {
         "image": null,
@@ -80,34 +80,34 @@ function make_plain_1() {
         "why": null
       },
       {
-        "image": "0bdee220.jpg",
-        "imageTitle": "[P04 c8161a9e] Image",
-        "text": "Scene: Scene 1, with “quotes”, commas,\nand lines\n\nPreference: I like number 7.",
-        "choice": "[P04 c8161a9e] What should I do about 7?",
+        "image": "3d92b21c.png",
+        "imageTitle": "[P04 d620fb56] Image",
+        "text": "Scene: Scene 2, with “quotes”, commas,\nand lines\n\nPreference: I like number 8.",
+        "choice": "[P04 d620fb56] What should I do about 8?",
         "options": [
-          "a. Take the first thing of 7",
-          "b. Take the second thing of 7",
-          "c. Take the third thing of 7",
-          "d. Take the fourth thing of 7",
+          "a. Take the first thing of 8",
+          "b. Take the second thing of 8",
+          "c. Take the third thing of 8",
+          "d. Take the fourth thing of 8",
           "Other (ill-formed, or no single right answer)"
         ],
-        "difficulty": "[P04 c8161a9e] How difficult was it to choose?",
-        "why": "[P04 c8161a9e] Why did you choose this? One sentence is enough."
+        "difficulty": "[P04 d620fb56] How difficult was it to choose?",
+        "why": "[P04 d620fb56] Why did you choose this? One sentence is enough."
       },
       {
-        "image": "c040a75f.jpg",
-        "imageTitle": "[P05 abeb22a5] Image",
-        "text": "Scene: Scene 0, with “quotes”, commas,\nand lines\n\nPreference: I like number 1.",
-        "choice": "[P05 abeb22a5] What should I do about 1?",
+        "image": "f3a98ee8.png",
+        "imageTitle": "[P05 516793d1] Image",
+        "text": "Scene: Scene 1, with “quotes”, commas,\nand lines\n\nPreference: I like number 5.",
+        "choice": "[P05 516793d1] What should I do about 5?",
         "options": [
-          "a. Take the first thing of 1",
-          "b. Take the second thing of 1",
-          "c. Take the third thing of 1",
-          "d. Take the fourth thing of 1",
+          "a. Take the first thing of 5",
+          "b. Take the second thing of 5",
+          "c. Take the third thing of 5",
+          "d. Take the fourth thing of 5",
           "Other (ill-formed, or no single right answer)"
         ],
-        "difficulty": "[P05 abeb22a5] How difficult was it to choose?",
-        "why": "[P05 abeb22a5] Why did you choose this? One sentence is enough."
+        "difficulty": "[P05 516793d1] How difficult was it to choose?",
+        "why": "[P05 516793d1] Why did you choose this? One sentence is enough."
       }
     ]
   });
