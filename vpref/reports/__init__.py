@@ -1,11 +1,12 @@
 """Tables from records. They read records alone, and every number in them leads back to some."""
 
-from vpref.reports.accuracy import Evaluation, accuracy_summary, accuracy_tables, evaluation_rows
+from vpref.reports.accuracy import Evaluation, accuracy_summary, accuracy_tables
 from vpref.reports.comparison import comparison_tables
 from vpref.reports.counts import Count, Counted, counted_tables
+from vpref.reports.dashboards import generation_row
 from vpref.reports.dependence import dependence_tables
 from vpref.reports.extraction import extraction_table
-from vpref.reports.generation import GenerationCounts, generation_rows, generation_tables
+from vpref.reports.generation import GenerationCounts, generation_tables
 from vpref.reports.people import People, people_tables
 from vpref.reports.steadiness import steadiness_tables
 from vpref.reports.table import Table, write_tables
@@ -22,9 +23,8 @@ __all__ = [
     "comparison_tables",
     "counted_tables",
     "dependence_tables",
-    "evaluation_rows",
     "extraction_table",
-    "generation_rows",
+    "generation_row",
     "generation_tables",
     "people_tables",
     "steadiness_tables",

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
-from vpref.domain import Category, Item, Response, Variant, spent
+from vpref.domain import Category, Response, Variant
 from vpref.reports.table import CHANCE_ROW, SIMULATED_NOTE, Table
 from vpref.scoring import CHANCE, Tally, by_group, percent, score, tally
 from vpref.statistics import Interval, clustered, wilson
@@ -221,25 +221,3 @@ def accuracy_summary(evaluation: Evaluation) -> dict[str, Any]:
         if groups["overall"].tally.n:
             summary[variant.value] = {name: group.figures() for name, group in groups.items() if group.tally.n}
     return {"accuracy": summary}
-
-
-def evaluation_rows(items: Iterable[Item], responses: Iterable[Response]) -> Iterator[dict[str, object]]:
-    """One flat row an item for dashboards, items and responses in the same order; `image` is a digest."""
-    for item, response in zip(items, responses, strict=False):
-        yield {
-            "image": item.shown,
-            "item": item.id,
-            "slot": item.slot.key,
-            "category": int(item.category),
-            "variant": item.variant.value,
-            "preference": item.preference,
-            "question": item.question,
-            **{letter: item.choices[letter] for letter in "abcd"},
-            "expected": response.expected,
-            "letter": response.letter or "",
-            "correct": response.correct,
-            "verdict": response.verdict,
-            "by": response.by or "",
-            "text": "\n\n".join(answer.text for answer in response.answers),
-            "usd": spent(call.usd for call in response.calls),
-        }

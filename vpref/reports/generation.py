@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from vpref.domain import Accepted, Category, Failed, Outcome, Unresolved, Variant, dollars, is_simulated, spent
+from vpref.domain import Accepted, Category, Failed, Outcome, Role, Variant, dollars, is_simulated, spent
 from vpref.issues import ISSUES
 from vpref.reports.table import SIMULATED_NOTE, Table
 
@@ -21,6 +21,9 @@ class GenerationCounts:
     usd: defaultdict[tuple[Variant, Category], float | None] = field(default_factory=lambda: defaultdict(float))
     issues: Counter[tuple[int, str]] = field(default_factory=Counter)
     reviews: Counter[int] = field(default_factory=Counter)
+    accepted: Counter[int] = field(default_factory=Counter)
+    roles: Counter[tuple[Role, str]] = field(default_factory=Counter)
+    role_usd: defaultdict[Role, float | None] = field(default_factory=lambda: defaultdict(float))
     failures: Counter[str] = field(default_factory=Counter)
     asked_again: Counter[str] = field(default_factory=Counter)
     simulated: bool = False
@@ -35,7 +38,11 @@ class GenerationCounts:
             self.issues[depth, one.review.issue or "none"] += 1
         if isinstance(outcome, Failed):
             self.failures[outcome.kind] += 1
+        if isinstance(outcome, Accepted):
+            self.accepted[sum(one.revision is not None for one in outcome.rounds)] += 1
         for call in outcome.calls:
+            self.role_usd[call.role] = spent((self.role_usd[call.role], call.usd))
+            self.roles.update({(call.role, "calls"): 1, **{(call.role, kind): n for kind, n in call.usage}})
             self.simulated = self.simulated or is_simulated(call.server)
             if call.problem is not None:
                 self.asked_again[call.problem.split(":", 1)[0]] += 1
@@ -45,6 +52,16 @@ class GenerationCounts:
         found = {name: sum(n for key, n in self.outcomes.items() if key[::2] == (variant, name)) for name in _FATES}
         return {name: count for name, count in found.items() if count}
 
+    def by_role(self) -> dict[str, dict[str, float | None]]:
+        """Calls, tokens and dollars (None where a price is unknown) of each role that was asked."""
+        kinds = ("calls", "input", "cached", "output", "reasoning")
+        return {
+            role.value: {kind: self.roles[role, kind] for kind in kinds}
+            | {"usd": None if (usd := self.role_usd[role]) is None else round(usd, 6)}
+            for role in Role
+            if self.roles[role, "calls"]
+        }
+
     def summary(self) -> dict[str, Any]:
         """Nested counts for the manifest and dashboards."""
         return {
@@ -52,6 +69,7 @@ class GenerationCounts:
                 f"review_{depth}": {name: n for (at, name), n in sorted(self.issues.items()) if at == depth}
                 for depth in sorted(self.reviews)
             },
+            "roles": self.by_role(),
             "failures": dict(sorted(self.failures.items())),
             "asked_again": dict(sorted(self.asked_again.items())),
         }
@@ -127,31 +145,3 @@ def _issue_table(counts: GenerationCounts) -> Table:
             {"issue": name, "review": depth, "count": counts.issues[depth, name]} for name in names for depth in depths
         ),
     )
-
-
-def generation_rows(outcomes: Iterable[Outcome], sources: Mapping[str, str]) -> Iterator[dict[str, object]]:
-    """One flat row an item for dashboards; `image` is a digest."""
-    for outcome in outcomes:
-        slot = outcome.slot
-        row: dict[str, object] = {
-            "image": outcome.item.shown if isinstance(outcome, Accepted | Unresolved) else slot.image,
-            "source": sources.get(slot.image, ""),
-            "slot": slot.key,
-            "category": int(slot.category),
-            "variant": slot.variant.value,
-            "outcome": outcome.outcome,
-            "issues": " > ".join(one.review.issue or "none" for one in outcome.rounds),
-        }
-        shown = outcome.item if isinstance(outcome, Accepted | Unresolved) else outcome.draft
-        item = outcome.item if isinstance(outcome, Accepted | Unresolved) else None
-        row |= {
-            "item": item.id if item else "",
-            "scene": shown.scene if shown else "",
-            "preference": shown.preference if shown else "",
-            "question": shown.question if shown else "",
-            **{letter: shown.choices[letter] if shown else "" for letter in "abcd"},
-            "answer": (item.answer or "") if item else "",
-            "reason": outcome.reason if isinstance(outcome, Failed) else "",
-            "usd": spent(call.usd for call in outcome.calls),
-        }
-        yield row

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice, repeat
 from pathlib import Path
 
-from vpref import reports, tracking
+from vpref import reports
 from vpref.domain import Item, Response, Step
 from vpref.driver.meter import Meter
 from vpref.evaluation import evaluate_item
@@ -15,10 +15,12 @@ from vpref.runs.datasets import Dataset, open_dataset, read_truth
 from vpref.runs.evaluations import read_evaluation
 from vpref.runs.folder import RunFolder
 from vpref.runs.lending import lenders
+from vpref.runs.mirroring import mirrored_evaluation, show_evaluation, show_used
 from vpref.runs.preview import overheard
 from vpref.runs.session import Session, session
 from vpref.runs.terminal import say, show_tables, shown
 from vpref.settings import EvaluateSettings
+from vpref.tracking import Tracker
 
 
 def evaluate(settings: EvaluateSettings, folder: RunFolder) -> None:
@@ -51,14 +53,13 @@ def respond(settings: EvaluateSettings, folder: RunFolder) -> list[reports.Table
             manner=settings.ablation.manner,
         )
         simulated = live.simulated or dataset.simulated
-        with tracking.tracked(settings.tracking, folder.path, folder.config, "evaluate", simulated) as tracker:
+        with mirrored_evaluation(settings, folder, dataset, simulated) as tracker:
+            show_used(tracker, settings, folder, dataset)
             meter = _drive(settings, live, dataset, folder, tracker)
-            return _finish(folder, meter, dataset, tracker)
+            return _finish(settings, folder, meter, dataset, tracker)
 
 
-def _drive(
-    settings: EvaluateSettings, live: Session, dataset: Dataset, folder: RunFolder, tracker: tracking.Tracker
-) -> Meter:
+def _drive(settings: EvaluateSettings, live: Session, dataset: Dataset, folder: RunFolder, tracker: Tracker) -> Meter:
     def jobs() -> Iterator[Step[Response]]:
         for item, step in steps(settings, dataset):
             yield overheard(step, say, f"item {item.id}") if settings.preview else step
@@ -87,7 +88,9 @@ def _verdict(response: Response) -> str:
     return "right" if response.correct else "wrong"
 
 
-def _finish(folder: RunFolder, meter: Meter, dataset: Dataset, tracker: tracking.Tracker) -> list[reports.Table]:
+def _finish(
+    settings: EvaluateSettings, folder: RunFolder, meter: Meter, dataset: Dataset, tracker: Tracker
+) -> list[reports.Table]:
     folder.close()
     folder.note(summary=meter.summary())
     evaluation = read_evaluation(folder.path)
@@ -96,5 +99,5 @@ def _finish(folder: RunFolder, meter: Meter, dataset: Dataset, tracker: tracking
     reports.write_tables(tables, folder.path / "tables")
     summary = meter.summary() | reports.accuracy_summary(evaluation)
     folder.note(summary=summary)
-    tracker.finish(summary, tables, reports.evaluation_rows(dataset, evaluation.responses), dataset.gallery.root)
+    show_evaluation(tracker, settings, folder, dataset, evaluation, summary, tables)
     return tables

@@ -29,6 +29,7 @@ class RunFolder:
     def __init__(self, path: Path, config: dict[str, Any], overrides: list[str]) -> None:
         self.path = path
         self.config = config
+        self.overrides = overrides
         self._manifest: dict[str, Any] = {
             "verb": config["verb"],
             "vpref": vpref.__version__,

@@ -7,9 +7,10 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
-from vpref import detection, interchange, reports, tracking
+from vpref import detection, interchange, reports
 from vpref.domain import Box, Category, Outcome, Slot, Step, Variant
 from vpref.driver.meter import Meter
 from vpref.images import Gallery, ImageRecord, prepare
@@ -17,10 +18,12 @@ from vpref.pipeline import generate_item
 from vpref.runs.boxing import BoxedImage, Stage, box_images, finished, funnel, naming_steps, select_boxes
 from vpref.runs.datasets import read_outcomes
 from vpref.runs.folder import RunFolder, write_json
+from vpref.runs.mirroring import mirrored_generation, show_generation
 from vpref.runs.preview import overheard
 from vpref.runs.session import Session, session
 from vpref.runs.terminal import Counting, say, show_tables, shown
 from vpref.settings import BOX_CATEGORIES, DataSettings, DriverSettings, GenerateSettings
+from vpref.tracking import Tracker
 
 
 @dataclass(frozen=True)
@@ -47,11 +50,12 @@ def generate(settings: GenerateSettings, folder: RunFolder) -> None:
             say(_plan(settings, stage, images))
             return
         folder.note(servers={role.value: server for role, server in live.servers.items()})
-        with tracking.tracked(settings.tracking, folder.path, folder.config, "generate", live.simulated) as tracker:
+        with mirrored_generation(settings, folder, live.simulated) as tracker:
             meter = Meter(total=None)
             boxed = box_images(stage, images, meter, settings.preview) if settings.boxed else []
             meter.restart()
-            _drive(settings, live, _jobs(settings, images, boxed), folder, tracker, meter)
+            sources = {str(image.digest): image.source for image in images}
+            _drive(settings, live, _jobs(settings, images, boxed), folder, tracker, meter, sources)
             _finish(folder, meter, images, boxed, tracker)
 
 
@@ -119,8 +123,9 @@ def _drive(
     live: Session,
     jobs: list[_Job],
     folder: RunFolder,
-    tracker: tracking.Tracker,
+    tracker: Tracker,
     meter: Meter,
+    sources: dict[str, str],
 ) -> None:
     def steps() -> Iterator[Step[Outcome]]:
         for job in jobs:
@@ -130,6 +135,8 @@ def _drive(
     def emit(outcome: Outcome) -> None:
         folder.record("items", outcome)
         tracker.progress(meter.summary, meter.done)
+        row = partial(reports.generation_row, outcome, sources.get(outcome.slot.image, ""))
+        tracker.grow("generations", row, expected=len(jobs))
 
     meter.total = len(jobs)
     folder.begin("items")
@@ -137,7 +144,7 @@ def _drive(
 
 
 def _finish(
-    folder: RunFolder, meter: Meter, images: list[ImageRecord], boxed: list[BoxedImage], tracker: tracking.Tracker
+    folder: RunFolder, meter: Meter, images: list[ImageRecord], boxed: list[BoxedImage], tracker: Tracker
 ) -> None:
     """Tables, exports and the mirror, all from the records."""
     folder.close()
@@ -152,6 +159,6 @@ def _finish(
     interchange.write_attribution(folder.path / "ATTRIBUTION.md", images)
     summary = meter.summary() | counts.summary() | ({"boxes": dict(tables[0].records[0])} if boxed else {})
     folder.note(summary=summary)
-    tracker.finish(summary, tables, reports.generation_rows(read_outcomes(records), sources), folder.path / "images")
+    show_generation(tracker, folder, summary, counts, tables)
     show_tables(tables)
     say(f"records: {shown(folder.path)}")

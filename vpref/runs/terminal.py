@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections.abc import Iterable
@@ -14,10 +15,18 @@ from vpref.settings import DriverSettings, Progress
 if TYPE_CHECKING:
     from vpref.reports import Table
 
+log = logging.getLogger("vpref")
+
 
 def say(text: str) -> None:
     """Print a text as it is: a model's brackets are no markup."""
     print(redact(text), flush=True)
+
+
+def warn(text: str) -> None:
+    """One line on standard error, and in the run's log: something is not as asked for, and the run goes on."""
+    log.warning("%s", text)
+    print(f"vpref: {redact(text)}", file=sys.stderr, flush=True)
 
 
 class Counting:
