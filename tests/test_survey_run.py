@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.commands import QUIET, complaint, run, run_folder
+from tests.commands import QUIET, complaint, run, run_folder, start
+from tests.serving import served
 from tests.surveys import api_documents, dataset, filled, generic_items, plan_survey, write_csv
 from vpref.domain import Label, Variant, Vote
 from vpref.reports import people_tables
@@ -155,3 +156,20 @@ def test_people_and_rehearsals_are_not_mixed_and_mistakes_are_told(world: World,
     assert "There is no survey at absent" in complaint("survey", "simulate", "survey=absent", cwd=tmp_path)
     assert "least is 0" in complaint(*asked, str(human), "least=0", cwd=tmp_path)
     assert "no share" in complaint("survey", "simulate", world.given(), "rehearsal.other=2", cwd=tmp_path)
+
+
+@pytest.mark.slow
+def test_the_pages_give_the_same_labels(world: World, aggregated: Path) -> None:
+    asked = ["survey", "simulate", world.given(), ACCURACY]
+    with served(world.survey.path) as running:
+        walking = start(*asked, f"url={running.address}", cwd=world.home)
+        out, errors = walking.communicate(timeout=1200)
+        assert "annotators: 55 made-up ones answered" in out, errors
+        code, _, errors = running.stop()
+        assert (code, errors) == (0, "")
+    out, _ = run("survey", "aggregate", world.given(), cwd=world.home)
+    truth = json.loads((world.home / run_folder(out) / "truth.json").read_text())
+    assert truth == json.loads((aggregated / "truth.json").read_text())
+    assert "Rehearsal" in out
+    said = complaint(*asked, f"url={running.address}", cwd=world.home)
+    assert "start one with vpref survey serve" in said

@@ -34,6 +34,7 @@ from vpref.domain.outcomes import (
 from vpref.domain.survey import (
     OTHER,
     OTHER_TEXT,
+    REHEARSED,
     AnnotatorChecks,
     Check,
     Flag,
@@ -66,6 +67,7 @@ __all__ = [
     "OTHER",
     "OTHER_TEXT",
     "OUTCOME",
+    "REHEARSED",
     "Ablation",
     "Accepted",
     "AnnotatorChecks",

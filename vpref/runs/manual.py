@@ -43,7 +43,10 @@ EXAMPLES = {
         "vpref survey import survey=outputs/survey/TIME answers.csv prolific=[prolific_export.csv]",
         "vpref survey import survey=outputs/survey/TIME answers_1.csv answers_2.csv timezone=Europe/Berlin",
     ),
-    "survey_simulate": ("vpref survey simulate survey=outputs/survey/TIME",),
+    "survey_simulate": (
+        "vpref survey simulate survey=outputs/survey/TIME",
+        "vpref survey simulate survey=outputs/survey/TIME url=http://127.0.0.1:8000",
+    ),
     "survey_aggregate": (
         "vpref survey aggregate survey=outputs/survey/TIME",
         "vpref survey aggregate survey=outputs/survey/TIME outputs/survey_import/TIME",

@@ -93,11 +93,12 @@ class RehearsalSettings:
 
 @dataclass
 class SurveySimulateSettings:
-    """`vpref survey simulate`: a plan in, votes of made-up annotators out."""
+    """`vpref survey simulate`: a plan in, votes of made-up annotators out; with `url`, by its pages there."""
 
     verb: str = MISSING
     outputs: str = "outputs"
     survey: str = MISSING
+    url: str | None = None
     rehearsal: RehearsalSettings = field(default_factory=RehearsalSettings)
 
 

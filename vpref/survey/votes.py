@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from vpref.domain import Form, Vote, VoteStatus
+from vpref.domain import REHEARSED, Form, Vote, VoteStatus
 from vpref.survey.questions import Questionnaire
 from vpref.survey.store import Given, Person, Store
 
@@ -44,7 +44,7 @@ def _vote(person: Person, form: Form, question: str, given: Given) -> Vote:
             "justification": given.answer.justification,
             "seconds": round(given.seconds, 3),
             "order": given.order,
-            "source": "web",
+            "source": "rehearsal" if person.annotator.startswith(REHEARSED) else "web",
             "submission": person.submission,
             "status": standing(person),
             "started": _utc(given.started),

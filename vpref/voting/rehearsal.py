@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from random import Random
 
-from vpref.domain import LETTERS, OTHER, Form, Letter, Plan, Vote, VoteChoice
+from vpref.domain import LETTERS, OTHER, REHEARSED, Form, Letter, Plan, Vote, VoteChoice
 from vpref.settings import RehearsalSettings
 
 _JUSTIFICATIONS = ("It fits the preference best.", "Only this one is what they asked for.", "The others contradict it.")
@@ -32,7 +32,7 @@ def _answers(
         choice = random.choice(LETTERS) if careless else _choice(random, expected, accuracy, rehearsal.other)
         pace = random.lognormvariate(3.4, 0.4) / (8 if careless else 1)
         yield Vote(
-            annotator=f"rehearsal-{form.name}-{place + 1}",
+            annotator=f"{REHEARSED}{form.name}-{place + 1}",
             form=form.name,
             item=question,
             choice=choice,
