@@ -176,6 +176,8 @@ LABELLED: dict[Letter | None, list[str]] = {
         "</think>\n\nB",
         "Perhaps A, perhaps C. </think> B",
         "<think>A or C? Answer: A</think>\nB",
+        "◁think▷A or C? Answer: A◁/think▷B",
+        "Perhaps A ◁/think▷ Answer: B",
         "B\n\nThe user prefers length to colour.",
         "Answer: B\n\nOption A: too cold.\nOption C: the usual way.",
         "Option A is tidy. Option C is what most people do. Answer: B",
@@ -354,6 +356,11 @@ LABELLED: dict[Letter | None, list[str]] = {
         "Sort by colour (b)",
         '{"answer": "a) Make no changes"}',
         "<think>Answer: B",
+        "◁think▷Answer: B",
+        "The answer is B, no wait: the answer is D",
+        "Definitely not B.",
+        "I'd rule out B",
+        "Option A is incorrect",
         "<think>B</think>",
         "<THINK>\nThe answer is B.\n",
         "<think>B",
@@ -487,7 +494,7 @@ def test_no_labelled_output_is_matched_falsely() -> None:
 def test_recall_on_labelled_outputs() -> None:
     named = [(choices, text) for choices, text, letter in CASES if letter]
     missed = [text for choices, text in named if found(text, choices) is None]
-    assert (len(named) - len(missed), len(named)) == (208, 215), missed
+    assert (len(named) - len(missed), len(named)) == (210, 217), missed
 
 
 @pytest.mark.parametrize(

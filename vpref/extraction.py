@@ -55,8 +55,10 @@ _CHARACTERS = str.maketrans(
 )
 _ASCII = str.maketrans({"_": " ", "*": None, "`": None})
 
-_THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.I | re.S)
-_THOUGHT_TAIL = re.compile(r"\A.*</(?:think|thinking|reasoning)>", re.I | re.S)  # the opening tag was in the prompt
+_THOUGHT = re.compile(r"[<◁](think|thinking|reasoning)[>▷].*?(?:[<◁]/\1[>▷]|\Z)", re.I | re.S)  # ◁ is Kimi's
+_THOUGHT_TAIL = re.compile(
+    r"\A.*[<◁]/(?:think|thinking|reasoning)[>▷]", re.I | re.S
+)  # the opening tag was in the prompt
 _MARKUP = re.compile(r"</?(?:b|i|u|em|strong|p|br|span|div|code|s)\s?/?>|<\|[\w ]{1,30}\|>|~~[^~]*~~", re.I)
 _LATEX_TEXT = re.compile(r"\\(?:text|mathrm|mathbf|mathit|operatorname)(?:bf|it|rm|sf|tt)?\s?\{([^{}]*)\}")
 _LATEX_MATH = re.compile(r"\\[()\[\]]|\$")
@@ -67,7 +69,7 @@ def _normalise(text: str) -> str:
 
     Single spaces also keep the patterns linear: no two adjacent `\\s?` can share out a long run.
     """
-    if "<" in text:
+    if "<" in text or "◁" in text:
         text = _THOUGHT.sub(" ", text)
         text = _THOUGHT_TAIL.sub(" ", text)
     text = text.translate(_ASCII if text.isascii() else _CHARACTERS)
