@@ -56,6 +56,29 @@ def test_an_export_read_again_gives_the_same_items(generated: Path) -> None:
     assert all(response.correct for response in responses(home / run_folder(out)))
 
 
+@pytest.mark.parametrize("form", ["sessions", "items", "drafts"])
+def test_every_form_of_the_reference_is_read(generated: Path, tmp_path: Path, form: str) -> None:
+    value = json.loads((generated / "reference.json").read_text())[form]
+    (tmp_path / "given.json").write_text(json.dumps(value))
+    out, _ = run("import", "items=given.json", f"data.root={PHOTOS}", QUIET[1], cwd=tmp_path)
+    lines = (tmp_path / run_folder(out) / "items.jsonl").read_text().splitlines()
+    imported = [OUTCOME.validate_json(line) for line in lines]
+    kept = [OUTCOME.validate_json(line) for line in (generated / "items.jsonl").read_text().splitlines()]
+    if form == "drafts":
+        assert len(imported) == len(kept)
+        assert all(isinstance(one, Accepted) and one.item.answer is None for one in imported)
+        said = complaint("evaluate", f"dataset={tmp_path / run_folder(out)}", *ASK, cwd=tmp_path)
+        assert "truth" in said
+        return
+    kept = [one for one in kept if form == "sessions" or isinstance(one, Accepted)]
+    assert [one.outcome for one in imported] == [one.outcome for one in kept]
+    assert [one.item.id for one in imported] == [one.item.id for one in kept]  # type: ignore[union-attr]
+    if form == "sessions":
+        assert any(one.rounds[0].revision is not None for one in kept)
+        assert [one.rounds for one in imported] == [one.rounds for one in kept]
+        assert [one.order for one in imported] == [one.order for one in kept]  # type: ignore[union-attr]
+
+
 def test_ground_truth_from_a_file_decides_what_is_asked_and_right(generated: Path) -> None:
     home, kept = generated.parents[2], items(generated)
     truth = {one.item.id: one.item.answer for one in kept[:5]}
@@ -84,6 +107,8 @@ def test_a_truth_that_does_not_fit_is_refused(generated: Path, tmp_path: Path, c
     [
         ("{}", "holds no list of items"),
         ('[{"img": "a.jpg"}]', "item 1: category"),
+        ('[{"img": "a.jpg", "category": 0, "revised_prompts": []}]', "item 1: original_prompt"),
+        ('[{"metadata": {"img": "a.jpg", "category": 0}}]', "item 1: prompt"),
         ("[]", "holds no list of items"),
     ],
 )

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
-from vpref.domain import Accepted, Draft, Failed, Letter, Outcome, Review, Role, Slot, Variant
+from vpref.domain import Accepted, Draft, Failed, Letter, Outcome, Review, Revision, Role, Round, Slot, Variant
 from vpref.errors import ConfigError
 
 _NAMESPACE = uuid.UUID("6f1d7b0c-3f4e-5b5e-9a41-1f0d4d6a8f52")
@@ -32,7 +32,7 @@ class Attributed(Protocol):
 
 
 class ReferenceItem(BaseModel):
-    """One item as the reference implementation writes it."""
+    """One item as the reference implementation writes it, with the rounds that a session told of it."""
 
     img: str
     model: str = ""
@@ -40,28 +40,95 @@ class ReferenceItem(BaseModel):
     uuid: str = ""
     prompt: Draft
     answer: Letter | None = None
+    rounds: tuple[Round, ...] = ()
 
     @property
     def variant(self) -> Variant:
         """`boxes` where a choice names one: the image is then the drawn one."""
         return Variant.BOXES if any("bounding box" in text for text in self.prompt.choices.texts) else Variant.PLAIN
 
+    @property
+    def faulted(self) -> bool:
+        """Whether its last review still named an issue."""
+        return bool(self.rounds) and self.rounds[-1].review.issue is not None
+
+    @property
+    def order(self) -> str:
+        """The last draft's letters in the order in which the item shows them; as they stand where that is not told."""
+        texts = self.rounds[-1].draft.choices.texts if self.rounds else ()
+        shown = self.prompt.choices.texts
+        known = len(set(texts)) == 4 and set(texts) == set(shown)
+        return "".join("abcd"[texts.index(text)] for text in shown) if known else "abcd"
+
+
+class _Issue(BaseModel):
+    analysis: str
+    issue: str
+
+
+class _Fix(BaseModel):
+    proposed_fix: str | None = None
+    revised_prompt: Draft
+
+
+class _Step(BaseModel):
+    issue: _Issue
+    prompt_revision: _Fix
+
+
+class _Session(BaseModel):
+    """A revision session: the last step's fix is the responder's letter, and its issue "none" or what was left."""
+
+    original_prompt: Draft
+    revised_prompts: list[_Step] = Field(min_length=1)
+
+    def told(self) -> dict[str, Any]:
+        """What it says of its item: the text, the answer, the rounds."""
+        *revised, last = self.revised_prompts
+        draft, rounds = self.original_prompt, []
+        for step in revised:
+            fix = Revision(
+                proposed_fix=step.prompt_revision.proposed_fix or "", draft=step.prompt_revision.revised_prompt
+            )
+            rounds.append(Round(draft=draft, review=_review(step.issue), revision=fix))
+            draft = fix.draft
+        rounds.append(Round(draft=draft, review=_review(last.issue)))
+        return {
+            "prompt": last.prompt_revision.revised_prompt,
+            "answer": last.prompt_revision.proposed_fix,
+            "rounds": tuple(rounds),
+        }
+
+
+def _review(said: _Issue) -> Review:
+    return Review(analysis=said.analysis, issue=None if said.issue == "none" else said.issue)
+
 
 def read_items(value: object, name: str) -> list[ReferenceItem]:
-    """The items in a JSON value: a list of them, or our own export with a list under `items`. Raises ConfigError
-    naming the first that is not of the form."""
-    entries = value.get("items") if isinstance(value, dict) else value
+    """The items in a JSON value: a list of items, drafts (which have no answer) or revision sessions, or our own
+    export, whose sessions are read where there are some, as they tell most. Raises ConfigError naming the first
+    that is not of the form."""
+    entries = (value.get("sessions") or value.get("items")) if isinstance(value, dict) else value
     if not isinstance(entries, list) or not entries:
         raise ConfigError(f"{name} holds no list of items; each is {{img, model, category, uuid, prompt, answer}}.")
     items = []
     for number, entry in enumerate(entries, 1):
         try:
-            items.append(ReferenceItem.model_validate(entry))
+            items.append(ReferenceItem.model_validate(_flat(entry)))
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"])
             raise ConfigError(f"{name}, item {number}: {where} {first['msg']}.") from error
     return items
+
+
+def _flat(entry: object) -> object:
+    """A draft or session as the item that it is of."""
+    if isinstance(entry, dict) and isinstance(entry.get("metadata"), dict):
+        return entry["metadata"] | {"prompt": entry.get("prompt")}
+    if isinstance(entry, dict) and "revised_prompts" in entry:
+        return entry | _Session.model_validate(entry).told()
+    return entry
 
 
 def export(outcomes: Iterable[Outcome], sources: Mapping[str, str]) -> dict[str, list[dict[str, Any]]]:

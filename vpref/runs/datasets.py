@@ -49,8 +49,10 @@ def read_truth(path: Path) -> dict[str, Letter]:
         raise ConfigError(f"{path} is no {{item id: letter}} with letters a to d ({first['msg']}).") from error
 
 
-def open_dataset(given: str, include_unresolved: bool, truth: Mapping[str, Letter] | None = None) -> Dataset:
-    """The dataset at a path; with `truth`, of the items it knows.
+def open_dataset(
+    given: str, include_unresolved: bool, truth: Mapping[str, Letter] | None = None, scored: bool = False
+) -> Dataset:
+    """The dataset at a path; with `truth`, of the items it knows. To be `scored`, items need a right letter.
 
     Raises ConfigError, in one sentence, where it is none of ours, was changed by hand, lacks an image, or holds no
     item that can be asked.
@@ -72,6 +74,10 @@ def open_dataset(given: str, include_unresolved: bool, truth: Mapping[str, Lette
             continue
         unknown.discard(item.id)
         _check(item, dataset)
+        if scored and truth is None and not (item.truth or item.answer):
+            raise ConfigError(
+                f"Item {item.id} in {path} has no right answer; give truth=FILE, a JSON {{item id: letter}}."
+            )
         count += 1
         simulated = simulated or any(call.server.startswith("simulator/") for call in outcome.calls)
     if unknown:

@@ -33,7 +33,7 @@ def evaluate(settings: EvaluateSettings, folder: RunFolder) -> None:
 def respond(settings: EvaluateSettings, folder: RunFolder) -> list[reports.Table]:
     """All of the verb but its printing; the tables are written too. A dry run has none."""
     truth = None if settings.truth is None else read_truth(Path(settings.truth))
-    dataset = open_dataset(settings.dataset, settings.include_unresolved, truth)
+    dataset = open_dataset(settings.dataset, settings.include_unresolved, truth, scored=True)
     with session(settings, settings.models(), dataset.gallery, folder) as live:
         if settings.dry_run:
             say(plan.for_evaluation(live, [step for _, step in steps(settings, dataset)], settings.ablation))

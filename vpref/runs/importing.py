@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path, PurePosixPath
 
 from vpref import interchange
-from vpref.domain import Accepted, Category, Slot, Variant, make_item
+from vpref.domain import Accepted, Category, Slot, Unresolved, Variant, make_item
 from vpref.errors import ConfigError
 from vpref.images import Gallery, ImageRecord
 from vpref.interchange import ReferenceItem
@@ -35,10 +35,14 @@ def import_items(settings: ImportSettings, folder: RunFolder) -> None:
     say(f"items: {len(items):,}\nrecords: {shown(folder.path)}")
 
 
-def _outcome(item: ReferenceItem, image: ImageRecord, seen: Counter[tuple[str, Variant, Category]]) -> Accepted:
+def _outcome(
+    item: ReferenceItem, image: ImageRecord, seen: Counter[tuple[str, Variant, Category]]
+) -> Accepted | Unresolved:
     """The item in our form. Several of one image, variant and category are taken for samples."""
     digest = str(image.digest)
     place = (digest, item.variant, Category(item.category))
     slot = Slot(image=digest, variant=item.variant, category=place[2], sample=seen[place])
     seen[place] += 1
-    return Accepted(slot=slot, item=make_item(slot, item.prompt, shown=digest, answer=item.answer), order="abcd")
+    made = make_item(slot, item.prompt, shown=digest, answer=item.answer)
+    kind = Unresolved if item.faulted else Accepted
+    return kind(slot=slot, rounds=item.rounds, item=made, order=item.order)
