@@ -45,5 +45,5 @@ def _turn(message: Message) -> str:
 
 def _replied(reply: ModelReply) -> str:
     usage = reply.usage
-    about = f"{reply.model}, {reply.finish}, {usage.input} tokens in, {usage.output} out, {dollars(reply.usd, 5)}"
+    about = f"{reply.model}, {reply.finish}, {usage.input} tokens in, {usage.output} out, price {dollars(reply.usd, 5)}"
     return f"\n<<< {about}\n{reply.text}"
