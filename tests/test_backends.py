@@ -15,7 +15,7 @@ from aiohttp import web
 
 from vpref.backends.client import Backend, Images, decode_reply, encode_reply
 from vpref.domain import Message, ModelReply, ModelRequest, Picture, Role, Usage
-from vpref.errors import CallFailed, ConfigError, RunStopped
+from vpref.errors import CallFailed, ConfigError, Misconfigured, RunStopped, VprefError
 from vpref.settings import Api, LimitSettings, ModelSettings, PriceSettings
 
 KEY = "sk-verysecretkeyvalue1234567890"
@@ -129,21 +129,24 @@ def test_retrying_is_bounded() -> None:
 @pytest.mark.parametrize(
     ("status", "error", "expected"),
     [
-        (401, {"message": f"Incorrect API key provided: {KEY}"}, RunStopped),
-        (403, {"message": "forbidden"}, RunStopped),
-        (404, {"message": "no such model"}, RunStopped),
+        (401, {"message": f"Incorrect API key provided: {KEY}"}, Misconfigured),
+        (403, {"message": "forbidden"}, Misconfigured),
+        (404, {"message": "no such model"}, Misconfigured),
         (429, {"message": "you ran out", "code": "insufficient_quota"}, RunStopped),
         (400, {"message": f"bad image, key {KEY}", "code": "invalid_image"}, CallFailed),
         (422, {"message": "bad"}, CallFailed),
+        (400, {"message": "Unsupported parameter: 'seed'", "code": "unsupported_parameter"}, Misconfigured),
     ],
 )
 def test_what_cannot_be_retried_away(
-    monkeypatch: pytest.MonkeyPatch, status: int, error: dict[str, str], expected: type[Exception]
+    monkeypatch: pytest.MonkeyPatch, status: int, error: dict[str, str], expected: type[VprefError]
 ) -> None:
     monkeypatch.setenv("SOME_API_KEY", KEY)
     handler, _ = replies(status, body={"error": error}, headers={"x-should-retry": "false"})
     with pytest.raises(expected) as failed:
         ask(handler)
+    assert type(failed.value) is expected
+    assert failed.value.exit_code == (2 if expected is Misconfigured else 1)
     assert KEY not in str(failed.value)
     assert error["message"].split(KEY)[0].strip(" :,") in str(failed.value)
 

@@ -26,7 +26,10 @@ EXAMPLES = {
     ),
     "import": ("vpref import items=items.json data.root=images",),
     "report": ("vpref report outputs/evaluate/*", "vpref report outputs/evaluate/TIME counts=paper"),
-    "simulate": ("vpref simulate simulator.port=8000 profile@simulator=faulty",),
+    "simulate": (
+        "vpref simulate simulator.port=8000 profile@simulator=faulty",
+        "vpref simulate simulator.service=gemini",
+    ),
     "survey_plan": (
         "vpref survey plan dataset=outputs/generate/TIME",
         "vpref survey plan dataset=outputs/generate/TIME places=7 checks=1 per_form=10",
