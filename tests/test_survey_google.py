@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from tests.commands import complaint, run, run_folder
 from tests.surveys import api_documents, dataset, filled, generic_items, made_up_votes, person, plan_survey, write_csv
-from vpref.domain import OTHER, Vote
+from vpref.domain import OTHER, Vote, annotator_key
 from vpref.errors import ConfigError
-from vpref.forms.answers import Answers, Reader, read_answers
+from vpref.forms.answers import Answers, Reader, join_votes, read_answers
 from vpref.forms.google import api_requests, apps_script
 from vpref.forms.grid import read_grid
 from vpref.forms.prolific import read_export, study
@@ -373,6 +373,7 @@ def test_returned_and_timed_out_submissions_do_not_count(survey: Survey, sheet: 
     header, rows = sheet
     who = [row[1] for row in rows]
     rows[1][1] = who[1].upper() + " "
+    assert annotator_key(b"secret", rows[1][1]) == annotator_key(b"secret", who[1])
     data = prolific_csv((who[0], "APPROVED", "04:25"), (who[1], "TIMED-OUT", "04:25"), (who[2], "Returned", "04:25"))
     answers = read(survey, header, rows, submissions=read_export([read_grid("prolific.csv", data)]))
     assert [vote.status for vote in answers.votes] == ["valid"] * 5 + ["returned"] * 10
@@ -403,6 +404,26 @@ def test_of_several_submissions_the_one_in_whose_time_it_falls_counts(
     ]
     rows[0][0] = ""
     assert read(survey, header, rows, submissions=submissions).votes[0].status == "incomplete"
+
+
+def test_votes_of_our_own_pages_are_joined_too(survey: Survey) -> None:
+    given = [vote for vote in made_up_votes(survey) if vote.form == "plain-1"]
+    who = {name: person(name) for name in dict.fromkeys(vote.annotator for vote in given)}
+    web = [
+        vote.model_copy(update={"source": "web", "annotator": annotator_key(b"secret", who[vote.annotator])})
+        for vote in given
+    ]
+    first, second, _ = who.values()
+    export = read_export(
+        [read_grid("p.csv", prolific_csv((first, "APPROVED", "04:25"), (second, "RETURNED", "04:25")))]
+    )
+    reader = Reader(list(sheets(survey.plan, survey.items)), b"secret", submissions=export)
+    answers = Answers()
+    joined = list(join_votes([*web, given[0]], reader, answers))
+    assert [vote.status for vote in joined[::5]] == ["valid", "returned", "unidentified", "valid"]
+    assert answers.people == {first, second}
+    assert len(answers.problems) == 1
+    assert list(join_votes(web, Reader(reader.sheets, b"secret"), answers)) == web
 
 
 def test_a_file_that_is_no_export_of_prolific_s() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Annotated, Literal, TypeAlias
@@ -142,6 +143,7 @@ def annotator_key(secret: bytes, person: str) -> str:
     """Who a person is in our records: 16 hex digits of HMAC-SHA256 of their platform id under the survey's secret.
     The same person has the same key wherever the answer came from. That of a made-up annotator says so."""
     bare = person.strip()
+    bare = bare.lower() if re.fullmatch(r"[0-9a-fA-F]{24}", bare) else bare  # Prolific's, typed in capitals
     digest = hmac.new(secret, bare.encode(), hashlib.sha256).hexdigest()[:16]
     return REHEARSED + digest if bare.startswith(REHEARSED) else digest
 

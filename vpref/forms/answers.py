@@ -88,6 +88,30 @@ def read_answers(grids: Iterable[tuple[Grid, VoteSource]], reader: Reader) -> An
     return answers
 
 
+def join_votes(votes: Iterable[Vote], reader: Reader, answers: Answers) -> Iterator[Vote]:
+    """Votes of our own pages with what Prolific says of their submissions; people and problems go to `answers`.
+    Rehearsed votes, and all without submissions to join, stay as they are."""
+    known = reader.submissions.by_person if reader.submissions is not None else {}
+    people = {annotator_key(reader.secret, person): person for person in known}
+    told: set[str] = set()
+    for vote in votes:
+        if reader.submissions is None or vote.source == "rehearsal":
+            yield vote
+            continue
+        person = people.get(vote.annotator, "")
+        answers.people |= {person} - {""}
+        at = datetime.fromisoformat(vote.submitted) if vote.submitted else None
+        found = reader.submissions.of(person, at)
+        status = found.status if isinstance(found, Submission) else "incomplete" if found else "unidentified"
+        if not isinstance(found, Submission) and vote.submission not in told:
+            told.add(vote.submission)
+            what = "has no submission, or several that end differently, on Prolific: not counted"
+            answers.problems.append(
+                Problem(file="votes", row=None, column=None, what=f"annotator {vote.annotator} {what}")
+            )
+        yield vote.model_copy(update={"status": status}) if vote.status == "valid" else vote
+
+
 def _file(grid: Grid, reader: Reader) -> _File:
     columns = find_columns(grid, find_sheet(grid, reader.sheets))
     times = [] if columns.time is None else [row[columns.time] for row in grid.rows]

@@ -82,7 +82,8 @@ def truth_table(people: People) -> Table:
         agreeing = _agreement(labels)
         kept = sum(label.letter is not None for label in labels)
         counts = [len(labels), kept, *(reasons[reason] for reason in _REASONS)]
-        rows.append((variant.value, *map(str, counts), agreeing["shown"], str(agreeing["compared"])))
+        shown = (agreeing["shown"], agreeing["span"], str(agreeing["compared"]))
+        rows.append((variant.value, *map(str, counts), *shown))
         records.append(
             {"variant": variant.value, "items": len(labels), "kept": kept}
             | {reason: reasons[reason] for reason in _REASONS}
@@ -91,8 +92,30 @@ def truth_table(people: People) -> Table:
     return Table(
         name="ground_truth",
         title="Ground truth by majority",
-        columns=("Variant", "Items", "Kept", "Tie", "Other", "No majority", "Too few votes", "Responder agrees", "of"),
-        heads=("Variant", "Items", "Kept", "Tie", "Other", "No ma-\njority", "Too\nfew", "Responder\nagrees", "of"),
+        columns=(
+            "Variant",
+            "Items",
+            "Kept",
+            "Tie",
+            "Other",
+            "No majority",
+            "Too few votes",
+            "Responder agrees",
+            "95 % interval",
+            "of",
+        ),
+        heads=(
+            "Variant",
+            "Items",
+            "Kept",
+            "Tie",
+            "Other",
+            "No ma-\njority",
+            "Too\nfew",
+            "Responder\nagrees",
+            "95 %\ninterval",
+            "of",
+        ),
         rows=tuple(rows),
         notes=("Kept: more than half of the valid votes on one letter.", *_notes(people)),
         records=tuple(records),
@@ -107,14 +130,14 @@ def _agreement(labels: Iterable[Label]) -> dict[str, Any]:
         agreed, len(both)
     )
     share = Fraction(agreed, len(both)) if both else None
-    span = "" if interval is None else "\n" + "–".join(percent(Fraction(end)) for end in interval)
     return {
         "agreed": agreed,
         "compared": len(both),
         "share": None if share is None else float(percent(share)),
         "low": interval and float(percent(Fraction(interval.low))),
         "high": interval and float(percent(Fraction(interval.high))),
-        "shown": percent(share) + ("%" if both else "") + span,
+        "shown": percent(share) + ("%" if both else ""),
+        "span": "–" if interval is None else "–".join(percent(Fraction(end)) for end in interval),
     }
 
 
@@ -136,7 +159,7 @@ def difficulty_table(people: People) -> Table:
             rows.append((name, *(_two(mean) for mean, _ in means.values()), str(sum(one.ratings for one in labels))))
             records.append(
                 {"variant": variant.value, "items": "kept" if labels is kept else "all"}
-                | {group: {"mean": mean, "ratings": n} for group, (mean, n) in means.items()}
+                | {group: {"mean": mean and float(mean), "ratings": n} for group, (mean, n) in means.items()}
             )
     return Table(
         name="table3_difficulty",
@@ -156,15 +179,16 @@ def _group(labels: Iterable[Label], name: str) -> list[Label]:
     return [label for label in labels if belongs(label)]
 
 
-def _mean(labels: Iterable[Label]) -> tuple[float | None, int]:
-    """The mean of all ratings of some items, and their number."""
+def _mean(labels: Iterable[Label]) -> tuple[Fraction | None, int]:
+    """The mean of all ratings of some items, and their number. Exact: an item's mean times its ratings is whole."""
     rated = [(label.difficulty, label.ratings) for label in labels if label.difficulty is not None]
     n = sum(ratings for _, ratings in rated)
-    return (sum(mean * ratings for mean, ratings in rated) / n if n else None, n)
+    return (Fraction(sum(round(mean * ratings) for mean, ratings in rated), n) if n else None, n)
 
 
-def _two(figure: float | None) -> str:
-    return "–" if figure is None else f"{figure:.2f}"
+def _two(mean: Fraction | None) -> str:
+    """Two decimals, halves up."""
+    return percent(None if mean is None else mean / 100, 2)
 
 
 def agreement_table(people: People) -> Table:
@@ -201,7 +225,7 @@ def agreement_table(people: People) -> Table:
 def _alpha(one: Alpha | None) -> str:
     if one is None:
         return "–"
-    return f"{one.value:.2f}" if one.low is None else f"{one.value:.2f}\n{one.low:.2f} to {one.high:.2f}"
+    return f"{one.value:.2f}" if one.low is None else f"{one.value:.2f} ({one.low:.2f} to {one.high:.2f})"
 
 
 def _alpha_record(one: Alpha | None) -> dict[str, Any]:

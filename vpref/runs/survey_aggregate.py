@@ -37,6 +37,7 @@ def aggregate(settings: SurveyAggregateSettings, folder: RunFolder) -> None:
     tables = people_tables(people)
     write_tables(tables, folder.path / "tables")
     say(told(settled))
+    say(f"annotators: {len(annotators):,}, {len(people.flagged):,} flagged")
     show_tables(table for table in tables if table.rows)
     say(f"\nground truth: {shown(folder.path / 'truth.json')}\nrecords: {shown(folder.path)}")
 

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from vpref.domain import VoteSource
 from vpref.errors import ConfigError
-from vpref.forms.answers import Answers, Reader, read_answers
+from vpref.forms.answers import Answers, Reader, join_votes, read_answers
 from vpref.forms.grid import Grid, Problem, read_grid
 from vpref.forms.prolific import Submissions, read_export
 from vpref.forms.questions import sheets
@@ -34,7 +34,7 @@ def import_answers(settings: SurveyImportSettings, folder: RunFolder) -> None:
     reader = _reader(settings, survey, submissions)
     grids, own = _files(settings.answers, reader)
     answers = read_answers(grids, reader)
-    settled = settle(survey.plan, [*answers.votes, *read_votes(own)])
+    settled = settle(survey.plan, [*answers.votes, *join_votes(read_votes(own), reader, answers)])
     problems = [
         *(submissions.problems if submissions else []),
         *answers.problems,

@@ -50,7 +50,8 @@ def summary(made: Plan) -> str:
         forms = [form for form in made.forms if made.by_id[form.items[0]].variant is variant]
         sizes = Counter(len(form.items) for form in forms)
         each = " and ".join(f"{number} of {size}" for size, number in sorted(sizes.items(), reverse=True))
-        checks = f", {len(forms[0].checks)} attention checks in each" if forms[0].checks else ""
+        number = len(forms[0].checks)
+        checks = f", and {number} attention check{'s' * (number > 1)} in each" if number else ""
         lines.append(f"{variant}: {len(forms)} forms ({each} items{checks})")
     people = len(made.forms) * made.places
     lines.append(f"places: {made.places} for each form, so {people} annotators")
