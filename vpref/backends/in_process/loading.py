@@ -60,8 +60,7 @@ def load(model: ModelSettings) -> Loaded:
         raise ConfigError(_why_not(model, error, given)) from error
     _check(model, processor, network, told["missing_keys"])
     ends = _made_plain(processor.tokenizer, network, transformers)
-    commit = getattr(network.config, "_commit_hash", None)
-    name = folder.resolve().name if folder.is_dir() else f"{model.name}@{commit}" if commit else model.name
+    name = f"{model.name}@{given['revision']}" if given else folder.resolve().name
     return Loaded(name, processor, network, device, dtype, ends, generation)
 
 
@@ -108,7 +107,9 @@ def _at_the_hub(model: ModelSettings) -> dict[str, Any]:
         ) from error
     except Exception as error:  # no network, HF_HUB_OFFLINE, a proxy's page: each fails in its own way
         log.info("the hub does not answer; the cache must do", exc_info=error)
-        return {"revision": revision or "main", "local_files_only": True}
+        cached = hub.try_to_load_from_cache(model.name, "config.json", revision=revision)
+        commit = Path(cached).parent.name if isinstance(cached, str) else revision or "main"
+        return {"revision": commit, "local_files_only": True}
 
 
 def _device(model: ModelSettings, torch: Any) -> Any:
