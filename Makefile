@@ -2,8 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+TORCH := $(VENV)-torch
 
-.PHONY: demo test test-core test-boxes check bench clean
+.PHONY: demo test test-core test-boxes test-hf check bench clean
 
 demo: $(VENV)/demo.stamp  ## the main job on shipped photos against the simulator; no key, no GPU
 	$(BIN)/vpref demo
@@ -14,8 +15,11 @@ test: check  ## every check and test
 test-core: check  ## the same without the slow ones
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
-test-boxes: $(VENV)-boxes/stamp  ## the detector itself; its environment holds torch, several gigabytes
-	$(VENV)-boxes/bin/python -m pytest tests/test_detection.py tests/test_boxes_run.py
+test-boxes: $(TORCH)/stamp  ## the detector itself; the environment holds torch, several gigabytes
+	$(TORCH)/bin/python -m pytest tests/test_detection.py tests/test_boxes_run.py
+
+test-hf: $(TORCH)/stamp  ## tiny checkpoints in this process, in the same environment
+	$(TORCH)/bin/python -m pytest tests/test_transformers.py tests/test_transformers_run.py
 
 check: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
@@ -27,7 +31,7 @@ bench: $(VENV)/dev.stamp  ## the cost of the machinery, beside bare loops
 	$(BIN)/python benchmarks/overhead.py
 
 clean:
-	rm -rf $(VENV) $(VENV)-boxes build *.egg-info
+	rm -rf $(VENV) $(TORCH) build *.egg-info
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "vpref needs Python 3.11 or newer; say which: make PYTHON=python3.12")'
@@ -41,7 +45,7 @@ $(VENV)/dev.stamp: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,wandb,dashboards,sweeps,survey,report,browser]'
 	touch $@ $(VENV)/demo.stamp
 
-$(VENV)-boxes/stamp: pyproject.toml
-	$(PYTHON) -m venv $(VENV)-boxes
-	$(VENV)-boxes/bin/python -m pip install --quiet --disable-pip-version-check -e '.[boxes,dev]' openvino
+$(TORCH)/stamp: pyproject.toml
+	$(PYTHON) -m venv $(TORCH)
+	$(TORCH)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[boxes,hf,dev]' openvino
 	touch $@
