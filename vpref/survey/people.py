@@ -201,10 +201,11 @@ def unseen(person: Person, questions: tuple[str, ...], number: int) -> Page:
     """The person, or their browser, says that the image is not to be seen."""
     if not 1 <= number <= len(questions):
         abort(404)
-    detail = "the browser could not show it" if "browser" in request.form else "the annotator cannot see it"
+    by_script = "browser" in request.form
+    detail = "the browser could not show it" if by_script else "the annotator cannot see it"
     log.warning("question %s: %s", questions[number - 1], detail)
     parts().store.not_pictured(person.annotator, questions[number - 1], detail)
-    return to("people.question", number=number, unseen=1)
+    return ("", 204) if by_script else to("people.question", number=number, unseen=1)
 
 
 @pages.get("/image/<shown>")

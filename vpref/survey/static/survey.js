@@ -8,6 +8,7 @@
   const image = document.getElementById("image");
   const key = "survey-draft-" + form.dataset.question;
   const problems = document.getElementById("problems");
+  form.autocomplete = "off"; // going back, a browser would fill in what this tab had; another one's may be newer
   if (problems) problems.focus();
 
   // --- the picture
@@ -23,7 +24,7 @@
     const unseen = document.getElementById("unseen");
     const body = new FormData(unseen);
     body.append("browser", "1");
-    fetch(unseen.action, { method: "POST", body, redirect: "manual" }).catch(() => {});
+    fetch(unseen.action, { method: "POST", body }).catch(() => {});
   };
   if (image && !seen()) {
     save.disabled = true;
@@ -71,7 +72,8 @@
     keep(true);
     state.textContent = "Saving.";
   });
-  window.addEventListener("pageshow", () => {
+  window.addEventListener("pageshow", (event) => {
+    if (event.persisted) location.reload(); // kept whole by the browser, so as old as above
     sent = false;
     if (state.textContent === "Saving.") state.textContent = "";
   });
