@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from hydra import compose, initialize_config_module
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +17,7 @@ from tests.commands import complaint, run
 from tests.surveys import dataset, generic_items, plan_survey
 from vpref.domain import LETTERS, Category, PlannedItem, Variant
 from vpref.errors import ConfigError
+from vpref.runs import schema
 from vpref.runs.datasets import open_dataset
 from vpref.runs.surveys import open_survey
 from vpref.voting import plan_forms
@@ -129,6 +131,15 @@ def test_what_changed_after_planning_is_named(tmp_path: Path) -> None:
     survey = open_survey(str(fresh))
     with pytest.raises(ConfigError, match=r"annotators\.key"):
         _ = survey.secret
+
+
+@pytest.mark.parametrize("verb", [verb for verb in schema.SCHEMAS if verb.startswith("survey_")])
+def test_every_step_composes_with_the_defaults_of_its_settings(verb: str) -> None:
+    wanted = "dataset" if verb == "survey_plan" else "survey"
+    schema.register()
+    with initialize_config_module("vpref.conf", version_base="1.3"):
+        composed: object = schema.typed(compose(verb, overrides=[f"{wanted}=x"]), schema.SCHEMAS[verb])
+    assert composed == schema.SCHEMAS[verb](verb=verb, **{wanted: "x"})
 
 
 def test_mistakes_and_help(tmp_path: Path) -> None:

@@ -142,6 +142,21 @@ def test_an_item_changed_after_planning_is_named(world: World, tmp_path: Path) -
     assert facts["unplanned"] == {items[0].id: 5}
 
 
+def test_undecided_items_are_asked_about_again(world: World, aggregated: Path) -> None:
+    before = json.loads((aggregated / "truth.json").read_text())
+    more = ["dataset=data", f"undecided={aggregated}", "places=4"]
+    second = plan_survey(world.home, *more)
+    plan = open_survey(str(second)).plan
+    assert {item.id for item in plan.items} == {item.id for item in world.survey.plan.items} - before.keys()
+    assert (second / "annotators.key").read_text() == (world.survey.path / "annotators.key").read_text()
+    out, _ = run("survey", "simulate", f"survey={second}", "rehearsal.accuracy=[1,1,1,1]", cwd=world.home)
+    votes = [str(world.rehearsal), str(world.home / run_folder(out))]
+    out, _ = run("survey", "aggregate", world.given(), *votes, cwd=world.home)
+    after = json.loads((world.home / run_folder(out) / "truth.json").read_text())
+    assert before.items() <= after.items()
+    assert len(after) >= 126
+
+
 def test_people_and_rehearsals_are_not_mixed_and_mistakes_are_told(world: World, tmp_path: Path) -> None:
     human = tmp_path / "human.jsonl"
     lines = [vote.model_copy(update={"source": "web", "annotator": "h"}).model_dump_json() for vote in world.votes[:2]]

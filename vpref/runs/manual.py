@@ -33,6 +33,7 @@ EXAMPLES = {
     "survey_plan": (
         "vpref survey plan dataset=outputs/generate/TIME",
         "vpref survey plan dataset=outputs/generate/TIME places=7 checks=1 per_form=10",
+        "vpref survey plan dataset=outputs/generate/TIME undecided=outputs/survey_aggregate/TIME places=2",
     ),
     "survey_export": (
         "vpref survey export survey=outputs/survey/TIME image_url=https://my.server/images completion_code=C1AB2CD3",

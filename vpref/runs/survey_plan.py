@@ -9,10 +9,12 @@ from collections import Counter
 from pathlib import Path
 
 from vpref.domain import Failed, Item, Plan, PlannedItem, make_plan
+from vpref.errors import ConfigError
 from vpref.images import Gallery
 from vpref.runs.datasets import open_dataset, read_outcomes
-from vpref.runs.folder import RunFolder, write_json
-from vpref.runs.surveys import ATTRIBUTION, KEY, PLAN
+from vpref.runs.folder import RunFolder, read_json, write_json
+from vpref.runs.survey_aggregate import read_people
+from vpref.runs.surveys import ATTRIBUTION, KEY, PLAN, listed, open_survey
 from vpref.runs.terminal import say, shown
 from vpref.settings import SurveyPlanSettings
 from vpref.voting import plan_forms
@@ -22,7 +24,7 @@ def plan(settings: SurveyPlanSettings, folder: RunFolder) -> None:
     """Run the verb. The folder holds `plan.json`, the items with their images, and the key that annotators'
     platform ids are hashed with."""
     dataset = open_dataset(settings.dataset, settings.include_unresolved)
-    items = list(dataset)
+    items = _undecided(list(dataset), Path(settings.undecided)) if settings.undecided else list(dataset)
     forms = plan_forms(map(planned, items), per_form=settings.per_form, forms=settings.forms, checks=settings.checks)
     made = make_plan(settings.title, settings.places, forms, map(planned, items), simulated=dataset.simulated)
     write_json(folder.path / PLAN, made.model_dump(mode="json"))
@@ -30,8 +32,8 @@ def plan(settings: SurveyPlanSettings, folder: RunFolder) -> None:
     _keep_images(dataset.gallery, items, folder.path)
     if (dataset.path.parent / ATTRIBUTION).exists():
         shutil.copyfile(dataset.path.parent / ATTRIBUTION, folder.path / ATTRIBUTION)
-    _make_key(folder.path / KEY)
-    folder.note(dataset={"path": str(dataset.path.resolve()), "sha256": dataset.digest, "items": dataset.count})
+    _make_key(folder.path / KEY, _earlier_key(Path(settings.undecided)) if settings.undecided else None)
+    folder.note(dataset={"path": str(dataset.path.resolve()), "sha256": dataset.digest, "items": len(items)})
     say(summary(made))
     say(f"survey: {shown(folder.path)}")
 
@@ -74,7 +76,25 @@ def _keep_images(gallery: Gallery, items: list[Item], folder: Path) -> None:
                 gallery.link_into(kept, digest)
 
 
-def _make_key(path: Path) -> None:
-    """A random key that nobody but its owner may read."""
+def _undecided(items: list[Item], aggregated: Path) -> list[Item]:
+    """The items that a survey left without ground truth. Raises ConfigError without any, or where they are not in
+    the dataset."""
+    wanted = {label.item.id for label in read_people(aggregated).labels if label.letter is None}
+    if not wanted:
+        raise ConfigError(f"Every item of {aggregated} has ground truth; there is nothing to ask again.")
+    absent = sorted(wanted - {item.id for item in items})
+    if absent:
+        raise ConfigError(f"{len(absent)} undecided items are not in the dataset: {listed(absent)}.")
+    return [item for item in items if item.id in wanted]
+
+
+def _earlier_key(aggregated: Path) -> str:
+    """The key of the survey that is gone on with, so that who comes again is known to."""
+    survey = Path(read_json(aggregated / "manifest.json")["survey"]["path"])
+    return open_survey(str(survey)).secret.decode()
+
+
+def _make_key(path: Path, key: str | None) -> None:
+    """A key, random unless given, that nobody but its owner may read."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(secrets.token_hex(32) + "\n")
+        file.write((key or secrets.token_hex(32)) + "\n")

@@ -11,7 +11,7 @@ from vpref.runs.folder import RunFolder
 from vpref.runs.surveys import open_survey
 from vpref.runs.terminal import say, shown
 from vpref.settings import SurveySimulateSettings
-from vpref.voting.rehearsal import rehearse
+from vpref.voting.rehearsal import made_up, rehearse
 
 
 def simulate(settings: SurveySimulateSettings, folder: RunFolder) -> None:
@@ -66,7 +66,7 @@ def _replies(
         if not who:
             form = plan.form_of[question].name
             given[form] += 1
-            who = f"{REHEARSED}{form}-{given[form]}"
+            who = made_up(plan, form, given[form])
         vote = answers[who, question]
         rating = {} if vote.difficulty is None else {"difficulty": str(vote.difficulty)}
         return {"choice": vote.choice, "justification": vote.justification} | rating

@@ -12,11 +12,13 @@ from vpref.settings.base import MISSING, require
 @dataclass
 class SurveyPlanSettings:
     """`vpref survey plan`: a dataset in, forms out. Each form holds at most `per_form` items, or there are `forms`
-    of them for each variant; `places` annotators answer each, and it asks `checks` attention checks."""
+    of them for each variant; `places` annotators answer each, and it asks `checks` attention checks. With
+    `undecided`, the folder of an aggregate run, only about the items that it found no ground truth for."""
 
     verb: str = MISSING
     outputs: str = "outputs"
     dataset: str = MISSING
+    undecided: str | None = None
     title: str = "Everyday preferences"
     include_unresolved: bool = False
     per_form: int = 12

@@ -13,6 +13,11 @@ from vpref.settings import RehearsalSettings
 _JUSTIFICATIONS = ("It fits the preference best.", "Only this one is what they asked for.", "The others contradict it.")
 
 
+def made_up(plan: Plan, form: str, place: int) -> str:
+    """The name of a made-up annotator, another one in every survey."""
+    return f"{REHEARSED}{plan.version[:4]}-{form}-{place}"
+
+
 def rehearse(plan: Plan, truth: Mapping[str, Letter], rehearsal: RehearsalSettings) -> Iterator[Vote]:
     """The votes of a full survey: every place of every form filled, each form answered whole. `truth` is the letter
     that annotators try to find, by item id."""
@@ -32,7 +37,7 @@ def _answers(
         choice = random.choice(LETTERS) if careless else _choice(random, expected, accuracy, rehearsal.other)
         pace = random.lognormvariate(3.4, 0.4) / (8 if careless else 1)
         yield Vote(
-            annotator=f"{REHEARSED}{form.name}-{place + 1}",
+            annotator=made_up(plan, form.name, place + 1),
             form=form.name,
             item=question,
             choice=choice,
