@@ -76,7 +76,7 @@ def _rows(artifact: Kept) -> Iterator[dict[str, Any]]:
 
 def mirrors(root: Path) -> list[Mirrored]:
     """All offline runs below a folder, in the order of their folders."""
-    return [_read(path) for path in sorted(root.rglob("run-*.wandb")) if not path.parent.is_symlink()]
+    return [_read(path) for path in sorted(root.rglob("offline-run-*/run-*.wandb"))]
 
 
 def mirror(root: Path) -> Mirrored:

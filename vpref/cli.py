@@ -25,6 +25,8 @@ VERBS = {
     "import": "a dataset in the reference implementation's JSON, made ready for evaluate",
     "report": "tables over evaluation runs: vpref report outputs/evaluate/*",
     "survey": "human ground truth: items in, forms, votes and majority letters out: vpref survey plan",
+    "sync": "offline runs to Weights & Biases, from wherever their folders are now: vpref sync outputs/*/*",
+    "workspace": "the panels of a Weights & Biases project, laid out once: vpref workspace entity=TEAM",
     "demo": "all of it on shipped photos against the built-in simulator; no key, no GPU",
     "simulate": "the simulator alone: an OpenAI-compatible server that makes things up",
     "resume": "go on with an interrupted run in its own folder: vpref resume outputs/generate/TIME",
@@ -147,7 +149,7 @@ _SURVEY_HELP = f"""The steps of a survey, from items to ground truth:
 usage: vpref survey STEP [key=value ...]; vpref survey STEP --help shows every setting of it.
 """
 
-_POSITIONAL = {"report": "runs", "survey_import": "answers", "survey_aggregate": "votes"}
+_POSITIONAL = {"report": "runs", "sync": "runs", "survey_import": "answers", "survey_aggregate": "votes"}
 """The verbs that take paths without a key, and which setting these are."""
 
 

@@ -38,6 +38,10 @@ def _body(verb: str) -> Callable[[Any, Any], None]:
             from vpref.runs.importing import import_items as body  # type: ignore[assignment]
         case "report":
             from vpref.runs.report import report as body  # type: ignore[assignment]
+        case "sync":
+            from vpref.runs.sync import sync as body  # type: ignore[assignment]
+        case "workspace":
+            from vpref.runs.workspace import workspace as body  # type: ignore[assignment]
         case "simulate":
             from vpref.runs.simulate import simulate as body  # type: ignore[assignment]
         case "survey_plan":

@@ -26,6 +26,8 @@ EXAMPLES = {
     ),
     "import": ("vpref import items=items.json data.root=images",),
     "report": ("vpref report outputs/evaluate/*", "vpref report outputs/evaluate/TIME counts=paper"),
+    "sync": ("vpref sync outputs/generate/TIME outputs/evaluate/*", "vpref sync copied_runs dry_run=true"),
+    "workspace": ("vpref workspace entity=my-team", "vpref workspace entity=my-team dry_run=true"),
     "simulate": (
         "vpref simulate simulator.port=8000 profile@simulator=faulty",
         "vpref simulate simulator.service=gemini",

@@ -24,6 +24,8 @@ from vpref.settings import (
     SurveyPlanSettings,
     SurveyServeSettings,
     SurveySimulateSettings,
+    SyncSettings,
+    WorkspaceSettings,
 )
 
 S = TypeVar("S")
@@ -35,6 +37,8 @@ SCHEMAS: dict[str, type] = {
     "import": ImportSettings,
     "report": ReportSettings,
     "simulate": SimulateSettings,
+    "sync": SyncSettings,
+    "workspace": WorkspaceSettings,
     "demo": GenerateSettings,
     "survey_plan": SurveyPlanSettings,
     "survey_export": SurveyExportSettings,

@@ -6,6 +6,7 @@ Knows nothing of Hydra or OmegaConf. Enum members are spelt as they are written 
 """
 
 from vpref.settings.ablation import AblationSettings, AnswerForm, BoxesShown, ImageShown, PreferenceShown, SceneShown
+from vpref.settings.dashboards import SyncSettings, WorkspaceSettings
 from vpref.settings.data import BoxSource, DataSettings, DetectionSettings, Duplicates, Source
 from vpref.settings.models import (
     RESERVED_PARAMS,
@@ -104,8 +105,10 @@ __all__ = [
     "SurveyPlanSettings",
     "SurveyServeSettings",
     "SurveySimulateSettings",
+    "SyncSettings",
     "TrackingMode",
     "TrackingSettings",
     "VllmSettings",
+    "WorkspaceSettings",
     "api_key",
 ]

@@ -53,7 +53,7 @@ def repoint(mirror: Path) -> Mirror:
     (path,) = mirror.glob("run-*.wandb")
     home = mirror.parents[1].resolve()
     payloads, code, files, moved, missing = [], None, 0, 0, []
-    for payload in _payloads(path.read_bytes()):
+    for payload in read_log(path.read_bytes()):
         record = _parsed(payload)
         if record.WhichOneof("record_type") == "exit":
             code = record.exit.exit_code
@@ -69,7 +69,7 @@ def repoint(mirror: Path) -> Mirror:
     if not payloads:
         raise ValueError("it ended before W&B wrote anything down")
     if moved:
-        _replace(path, _log(payloads))
+        _replace(path, write_log(payloads))
     return Mirror(mirror, len(payloads), code, files, moved, tuple(missing))
 
 
@@ -109,7 +109,7 @@ def _fits(path: Path, size: int) -> bool:
     return path.is_file() and path.stat().st_size == size
 
 
-def _payloads(data: bytes) -> Iterator[bytes]:
+def read_log(data: bytes) -> Iterator[bytes]:
     """The records of a log up to its end, or to where a killed run tore it."""
     if data[: len(_HEAD)] != _HEAD:
         raise ValueError("it is no file of W&B's that this version reads")
@@ -130,7 +130,8 @@ def _payloads(data: bytes) -> Iterator[bytes]:
             yield parts
 
 
-def _log(payloads: list[bytes]) -> bytes:
+def write_log(payloads: list[bytes]) -> bytes:
+    """A log of records: their bytes, cut into chunks that no block's end runs through."""
     log = bytearray(_HEAD)
     for payload in payloads:
         begun = False
