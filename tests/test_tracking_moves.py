@@ -118,7 +118,7 @@ def test_a_copy_refers_to_its_own_files_and_lacks_are_told(made: Path, tmp_path:
     (evaluated,) = (tmp_path / "outputs/evaluate").iterdir()
     mirror(evaluated).path.write_bytes(b":W&B\xe1\xbe\x00")  # what a kill in the first seconds leaves
     out, errors = run("sync", "outputs", "dry_run=true", cwd=tmp_path, code=2, **THEIRS)
-    assert f"left out, 1 of its {len(files)} files are missing or were changed" in out, out
+    assert f"left out, 1 of its {len(files)} files are missing or changed" in out, out
     assert "left out, it ended before W&B wrote anything down" in out
     assert errors == "vpref: 2 of 2 runs cannot be sent; the lines above say why.\n"
 
