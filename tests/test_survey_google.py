@@ -451,6 +451,10 @@ def test_export_and_import_as_commands(survey: Survey, sheet: tuple[list[str], R
     write_csv(tmp_path / "a b.csv", header, [*rows, again])
     out, _ = run("survey", "import", f"survey={survey.path}", "a b.csv", cwd=tmp_path)
     assert "votes: 15 valid, 5 repeated" in out
+    (tmp_path / "p q.csv").write_bytes(prolific_csv((rows[0][1], "APPROVED", "04:25"), ("0" * 24, "APPROVED", "04:25")))
+    joined, _ = run("survey", "import", f"survey={survey.path}", "a b.csv", "prolific=p q.csv", cwd=tmp_path)
+    assert "votes: 10 unidentified, 5 valid, 5 repeated" in joined
+    assert "of the participants whose submission counts, 1 gave no answers here" in joined
     assert "row 5: its participant had answered before" in out
     votes = read_votes([str(tmp_path / run_folder(out))])
     assert sum(vote.status == "repeated" for vote in votes) == 5

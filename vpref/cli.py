@@ -161,9 +161,18 @@ def _choose(given: str, known: dict[str, str]) -> str:
 def _positional(rest: list[str], setting: str) -> list[str]:
     """`report A B` means `report runs=[A,B]`; quoted, since a path may hold what Hydra's grammar takes for its own."""
     paths = [one for one in rest if not one.startswith("-") and "=" not in one]
-    others = [one for one in rest if one not in paths]
-    quoted = ",".join('"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"' for path in paths)
-    return [*others, f"{setting}=[{quoted}]"] if paths else rest
+    others = [_as_list(one) if one.startswith("prolific=") else one for one in rest if one not in paths]
+    return [*others, f"{setting}=[{','.join(map(_in_quotes, paths))}]"] if paths else others
+
+
+def _as_list(override: str) -> str:
+    """One file where a list of them is wanted."""
+    name, _, value = override.partition("=")
+    return override if value.startswith("[") else f"{name}=[{_in_quotes(value)}]"
+
+
+def _in_quotes(path: str) -> str:
+    return '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _resumed(rest: list[str]) -> tuple[str, list[str]]:

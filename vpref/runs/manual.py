@@ -46,7 +46,7 @@ EXAMPLES = {
         "      completion_url='https://app.prolific.com/submissions/complete?cc=CODE'",
     ),
     "survey_import": (
-        "vpref survey import survey=outputs/survey/TIME answers.csv prolific=[prolific_export.csv]",
+        "vpref survey import survey=outputs/survey/TIME answers.csv prolific=prolific_export.csv",
         "vpref survey import survey=outputs/survey/TIME answers_1.csv answers_2.csv timezone=Europe/Berlin",
     ),
     "survey_simulate": (

@@ -98,7 +98,7 @@ def _later(answers: Answers, settled: Settled, submissions: Submissions | None) 
         done = {who for who, ones in submissions.by_person.items() if any(one.status == "valid" for one in ones)}
         silent = len(done - answers.people)
         if silent:
-            what = f"{silent} participants with a submission that counts are in no file of answers"
+            what = f"of the participants whose submission counts, {silent:,} gave no answers here"
             yield Problem(file="Prolific's export", row=None, column=None, what=what)
 
 
