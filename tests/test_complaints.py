@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from vpref.backends.complaints import LONGEST, Kind, inside, read
@@ -81,7 +81,7 @@ def test_a_key_in_a_complaint_is_struck_out_wherever_it_stands(monkeypatch: pyte
 
 
 WORDS = st.sampled_from(
-    ["error", "message", "code", "metadata", "raw", "reasons", "details", "detail", "choices", "type"]
+    ["loc", "msg", "error", "message", "code", "metadata", "raw", "reasons", "details", "detail", "choices", "type"]
 )
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -89,6 +89,9 @@ JSON = st.recursive(
 )
 
 
+@settings(deadline=None)
+@example(400, {"detail": [{"loc": []}]})
+@example(400, {"choices": [{"error": True}], "details": True})
 @given(st.integers(200, 599), st.dictionaries(WORDS, JSON) | JSON)
 def test_no_body_is_too_odd(status: int, body: Any) -> None:
     payload = json.dumps(body).encode()
@@ -96,6 +99,7 @@ def test_no_body_is_too_odd(status: int, body: Any) -> None:
     inside(payload)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=50))
 def test_no_bytes_are_too_odd(payload: bytes) -> None:
     assert read(500, payload).kind is not None

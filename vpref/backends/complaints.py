@@ -117,10 +117,12 @@ def inside(payload: bytes) -> Complaint | None:
     """The complaint in a body that came with status 200, as OpenRouter's and LM Studio's do when a reply fails
     midway; None if there is none."""
     body = _parsed(payload)
-    choice = next(iter(body.get("choices") or ()), None) if isinstance(body, dict) else None
-    error = body.get("error") if isinstance(body, dict) else None
-    if error is None and isinstance(choice, dict):
-        error = choice.get("error")
+    if not isinstance(body, dict):
+        return None
+    error = body.get("error")
+    choices = body.get("choices")
+    if error is None and isinstance(choices, list) and choices and isinstance(choices[0], dict):
+        error = choices[0].get("error")
     if not error:
         return None
     given = error.get("code") if isinstance(error, dict) else None
@@ -152,12 +154,19 @@ def _message(body: Any) -> str:
         return str(error)
     detail = error.get("message") or error.get("detail") or ""
     if isinstance(detail, list):
-        detail = "; ".join(f"{one.get('loc', ['?'])[-1]}: {one.get('msg')}" for one in detail if isinstance(one, dict))
+        detail = "; ".join(_field(one) for one in detail if isinstance(one, dict))
     metadata = error.get("metadata")
     raw = metadata.get("raw") if isinstance(metadata, dict) else None
     if raw:  # what the provider behind a router said is what helps
         return f"{detail}: {_message(_parsed(str(raw).encode()))}"
     return str(detail)
+
+
+def _field(detail: dict[str, Any]) -> str:
+    """One of pydantic's errors, as servers made with FastAPI give them."""
+    place = detail.get("loc")
+    name = place[-1] if isinstance(place, list) and place else "?"
+    return f"{name}: {detail.get('msg')}"
 
 
 def _codes(body: Any) -> Iterator[str]:
@@ -166,7 +175,8 @@ def _codes(body: Any) -> Iterator[str]:
     if not isinstance(error, dict):
         return
     yield from (str(error[name]) for name in ("code", "type", "status") if isinstance(error.get(name), str))
-    for detail in error.get("details") or ():
+    details = error.get("details")
+    for detail in details if isinstance(details, list) else ():
         if isinstance(detail, dict) and isinstance(detail.get("reason"), str):
             yield detail["reason"]
     if isinstance(metadata := error.get("metadata"), dict) and metadata.get("reasons"):

@@ -20,6 +20,7 @@ from vpref.driver.online import Driver
 from vpref.driver.progress import ProgressView
 from vpref.errors import ConfigError
 from vpref.images import Gallery
+from vpref.redaction import redact
 from vpref.runs.folder import RunFolder
 from vpref.settings import Api, ModelSettings, RunSettings, Serve, api_key
 from vpref.store import CallStore
@@ -94,8 +95,10 @@ class Session:
         finally:
             for backend in distinct.values():
                 await backend.close()
-                for address in backend.passed_over if isinstance(backend, client.Backend) else ():
-                    print(f"No answer from {address}; the other base_urls are asked.", file=sys.stderr, flush=True)
+        for backend in distinct.values():
+            for address in backend.passed_over if isinstance(backend, client.Backend) else ():
+                told = f"No answer from {redact(address)}; the other base_urls are asked."
+                print(told, file=sys.stderr, flush=True)
         identity = dict(zip(distinct, found, strict=True))
         self.servers |= {role: identity[id(backend)] for role, backend in by_role.items()}
 
