@@ -24,6 +24,7 @@ class Served:
 
     survey: Path
     address: str
+    listening: str
     token: str
     greeting: list[str]
     process: subprocess.Popen[str]
@@ -48,7 +49,10 @@ def served(survey: Path, *settings: str, **environment: str) -> Iterator[Served]
             assert line, (greeting, process.stderr and process.stderr.read())
             greeting.append(line.rstrip("\n"))
         said = dict(line.split(": ", 1) for line in greeting)
-        yield Served(survey, said["for annotators"].strip(), said["its token"].strip(), greeting, process)
+        address = said["for annotators"].strip()
+        yield Served(
+            survey, address, said.get("listens at", address).strip(), said["its token"].strip(), greeting, process
+        )
     finally:
         if process.poll() is None:
             process.terminate()

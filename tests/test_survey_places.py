@@ -56,7 +56,7 @@ def small() -> Questionnaire:
 
 @pytest.fixture
 def store(tmp_path: Path, small: Questionnaire, clock: Clock) -> Iterator[Store]:
-    opened = Store(tmp_path / "db", small.plan, reopen_s=HOUR, clock=clock)
+    opened = Store(tmp_path / "db", small.plan, key="k", reopen_s=HOUR, clock=clock)
     yield opened
     opened.close()
 
@@ -173,7 +173,7 @@ def test_seconds_are_those_that_a_question_was_looked_at(store: Store, small: Qu
 
 def test_each_newcomer_goes_to_the_emptiest_form(tmp_path: Path) -> None:
     asked = questionnaire(3, forms=3)
-    store = Store(tmp_path / "db", asked.plan, reopen_s=HOUR)
+    store = Store(tmp_path / "db", asked.plan, key="k", reopen_s=HOUR)
     forms = []
     for number in range(10):
         store.arrive(f"p{number}", "s")
@@ -184,14 +184,16 @@ def test_each_newcomer_goes_to_the_emptiest_form(tmp_path: Path) -> None:
 
 
 def test_a_database_of_another_plan_or_none_at_all_is_refused(tmp_path: Path, small: Questionnaire) -> None:
-    Store(tmp_path / "db", small.plan, reopen_s=HOUR).close()
+    Store(tmp_path / "db", small.plan, key="k", reopen_s=HOUR).close()
     more = small.plan.model_copy(update={"places": 9})
-    Store(tmp_path / "db", more, reopen_s=HOUR).close()  # more places are no other plan
+    Store(tmp_path / "db", more, key="k", reopen_s=HOUR).close()  # more places are no other plan
     with pytest.raises(ConfigError, match="put the old plan back"):
-        Store(tmp_path / "db", questionnaire(1, forms=2).plan, reopen_s=HOUR)
+        Store(tmp_path / "db", questionnaire(1, forms=2).plan, key="k", reopen_s=HOUR)
+    with pytest.raises(ConfigError, match="Put the old key back"):
+        Store(tmp_path / "db", small.plan, key="another", reopen_s=HOUR)
     (tmp_path / "no").write_bytes(b"this is no database at all, but some text" * 100)
     with pytest.raises(ConfigError, match="cannot be used as the database"):
-        Store(tmp_path / "no", small.plan, reopen_s=HOUR)
+        Store(tmp_path / "no", small.plan, key="k", reopen_s=HOUR)
 
 
 @given(
@@ -204,7 +206,7 @@ def test_whatever_happens_no_form_has_more_people_than_places(
 ) -> None:
     asked, clock = questionnaire(2, forms=1), Clock()
     path = tmp_path_factory.mktemp("any") / "db"
-    store = Store(path, asked.plan, reopen_s=HOUR, clock=clock)
+    store = Store(path, asked.plan, key="k", reopen_s=HOUR, clock=clock)
     try:
         for who, step in steps:
             clock.now += 2 * HOUR if step == "wait" else 60

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import re
 import signal
 import sqlite3
 import stat
@@ -16,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.commands import complaint
+from tests.commands import ROOT, complaint
 from tests.serving import PLENTY_S, Served, plan_of, planned, reply_to, served, votes_of
 from vpref.domain import annotator_key
 from vpref.survey.walking import SeenPage, Walker
@@ -211,13 +210,10 @@ def test_headers_keep_the_pages_private(tmp_path: Path, scheme: str) -> None:
     target = "https://app.prolific.com/submissions/complete?cc=C1"
     public = f"{scheme}://survey.example.org/study"
     with served(planned(tmp_path), "port=0", f"url={public}", f"completion_url='{target}'") as running:
-        assert running.greeting[1].endswith(f" {public}/")
-        process = running.process
-        assert process.poll() is None
-        # Where it really listens is nowhere printed then: the port is in the process's own log of sockets.
-        port = next(iter(listening_ports(process.pid)))
+        assert running.address == f"{public}/"
+        port = urlsplit(running.listening).port
         for path in ("/study/?PROLIFIC_PID=x", "/study/static/survey.css", "/study/none", "/study/admin/"):
-            with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=PLENTY_S)) as connection:
+            with closing(http.client.HTTPConnection("127.0.0.1", port or 0, timeout=PLENTY_S)) as connection:
                 connection.request("GET", path)
                 reply = connection.getresponse()
                 reply.read()
@@ -231,17 +227,10 @@ def test_headers_keep_the_pages_private(tmp_path: Path, scheme: str) -> None:
                 assert (reply.status, reply.headers["Location"]) == (303, "/study/consent")
                 cookie = reply.headers["Set-Cookie"]
                 assert "HttpOnly" in cookie
+                assert "Path=/study;" in cookie
                 assert "SameSite=Lax" in cookie
                 assert ("Secure" in cookie) == (scheme == "https")
                 assert reply.headers["Cache-Control"] == "no-store"
-
-
-def listening_ports(pid: int) -> set[int]:
-    """The TCP ports that a process listens on, as the kernel tells."""
-    sockets = {path.readlink().name for path in Path(f"/proc/{pid}/fd").iterdir() if "socket" in str(path.readlink())}
-    inodes = {re.sub(r"\D", "", name) for name in sockets}
-    lines = [line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
-    return {int(line[1].rpartition(":")[2], 16) for line in lines if line[3] == "0A" and line[9] in inodes}
 
 
 def test_handing_in_leads_where_the_config_says(tmp_path: Path) -> None:
@@ -379,5 +368,14 @@ def test_a_port_in_use_and_a_short_token_are_one_sentence(running: Served, tmp_p
     said = complaint("survey", "serve", survey, "port=0", cwd=tmp_path, VPREF_ADMIN_TOKEN="short")
     assert "VPREF_ADMIN_TOKEN is shorter than 16 characters" in said
     assert "give a whole address" in complaint("survey", "serve", survey, "url=survey.example.org", cwd=tmp_path)
+    said = complaint("survey", "serve", survey, "port=0", cwd=tmp_path, VPREF_ANNOTATORS_KEY="0123456789abcdef")
+    assert "is not the one" in said
+    assert "0123456789abcdef" not in said
+    said = complaint("survey", "serve", survey, "port=0", cwd=tmp_path, VPREF_ANNOTATORS_KEY="short")
+    assert "VPREF_ANNOTATORS_KEY is shorter than 16 characters" in said
+    (tmp_path / "bare").mkdir()
+    (tmp_path / "bare" / "flask.py").write_text("raise ModuleNotFoundError('absent', name='flask')")
+    said = complaint("survey", "serve", survey, "port=0", cwd=tmp_path, PYTHONPATH=f"{tmp_path / 'bare'}:{ROOT}")
+    assert said == "vpref: The survey's pages need the package flask: pip install 'vpref[survey]'."
     said = complaint("survey", "serve", survey, "introduction=absent.txt", "port=0", cwd=tmp_path)
     assert "absent.txt cannot be read" in said

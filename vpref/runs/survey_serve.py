@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from vpref.errors import ConfigError, RunStopped
 from vpref.images import Gallery
 from vpref.runs.folder import RunFolder
-from vpref.runs.surveys import VOTES, Survey, open_survey
+from vpref.runs.surveys import SHORTEST_SECRET, VOTES, Survey, open_survey
 from vpref.runs.terminal import say, shown
 from vpref.settings import SurveyServeSettings
 from vpref.voting import check_annotators
@@ -22,13 +22,12 @@ if TYPE_CHECKING:
 
 DATABASE = "answers.sqlite"
 TOKEN = "VPREF_ADMIN_TOKEN"
-_SHORTEST_TOKEN = 16
 
 
 def serve(settings: SurveyServeSettings, folder: RunFolder) -> None:
     """Run the verb until SIGINT or SIGTERM; then `votes.jsonl` in the survey's folder has all that was answered."""
     try:
-        from vpref.survey.app import Parts, create_app
+        from vpref.survey.app import Parts, create_app, derived
         from vpref.survey.questions import Questionnaire
         from vpref.survey.server import serve as serve_pages
         from vpref.survey.store import Store
@@ -37,7 +36,8 @@ def serve(settings: SurveyServeSettings, folder: RunFolder) -> None:
     survey = open_survey(settings.survey)
     token, made = _token()
     questionnaire = Questionnaire(survey.plan, survey.items)
-    store = Store(survey.path / DATABASE, survey.plan, reopen_s=60 * settings.reopen_minutes)
+    key = derived(survey.secret, "which key").hex()
+    store = Store(survey.path / DATABASE, survey.plan, key=key, reopen_s=60 * settings.reopen_minutes)
     keep = partial(_keep, survey, questionnaire, store)
     app = create_app(
         Parts(
@@ -55,7 +55,8 @@ def serve(settings: SurveyServeSettings, folder: RunFolder) -> None:
     folder.note(survey={"path": str(survey.path.resolve()), "version": survey.plan.version})
 
     def ready(address: str) -> None:
-        say(_greeting(survey, address, _open_places(questionnaire, store), token if made else None))
+        places = _open_places(questionnaire, store)
+        say(_greeting(survey, settings.url, address, places, token if made else None))
 
     try:
         serve_pages(app, settings.host, settings.port, settings.url, ready)
@@ -70,19 +71,20 @@ def serve(settings: SurveyServeSettings, folder: RunFolder) -> None:
 def _token() -> tuple[str, bool]:
     """The admin page's token, and whether it was made just now."""
     given = os.environ.get(TOKEN, "").strip()
-    if given and len(given) < _SHORTEST_TOKEN:
-        raise ConfigError(f"{TOKEN} is shorter than {_SHORTEST_TOKEN} characters; give a longer one, or none.")
+    if given and len(given) < SHORTEST_SECRET:
+        raise ConfigError(f"{TOKEN} is shorter than {SHORTEST_SECRET} characters; give a longer one, or none.")
     return (given, False) if given else (secrets.token_hex(16), True)
 
 
-def _greeting(survey: Survey, address: str, places: int, token: str | None) -> str:
+def _greeting(survey: Survey, url: str | None, listening: str, places: int, token: str | None) -> str:
     """What is printed once the pages are there. A token of the environment is not printed."""
-    address = address.rstrip("/")
+    address = (url or listening).rstrip("/")
+    behind = f"listens at:     {listening}\n" if url else ""
     prolific = "PROLIFIC_PID={{%PROLIFIC_PID%}}&STUDY_ID={{%STUDY_ID%}}&SESSION_ID={{%SESSION_ID%}}"
     total = len(survey.plan.forms) * survey.plan.places
     return (
         f"{survey.plan.title}: {places} of {total} places open, until Ctrl-C\n"
-        f"for annotators: {address}/\n"
+        f"{behind}for annotators: {address}/\n"
         f"on Prolific:    {address}/?{prolific}\n"
         f"admin page:     {address}/admin/\n"
         f"its token:      {token or f'as in {TOKEN}'}"

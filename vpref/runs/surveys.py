@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,8 @@ R = TypeVar("R", bound=Record)
 
 PLAN = "plan.json"
 KEY = "annotators.key"
+KEY_VARIABLE = "VPREF_ANNOTATORS_KEY"
+SHORTEST_SECRET = 16
 VOTES = "votes.jsonl"
 ATTRIBUTION = "ATTRIBUTION.md"
 
@@ -34,8 +37,13 @@ class Survey:
 
     @property
     def secret(self) -> bytes:
-        """What annotators' platform ids are hashed with. Raises ConfigError where it was taken away."""
+        """What annotators' platform ids are hashed with: the survey's own key, unless the environment gives one.
+        Raises ConfigError where it was taken away, or is too short to keep anybody from guessing it."""
         path = self.path / KEY
+        if given := os.environ.get(KEY_VARIABLE, "").strip():
+            if len(given) < SHORTEST_SECRET:
+                raise ConfigError(f"{KEY_VARIABLE} is shorter than {SHORTEST_SECRET} characters; give a longer one.")
+            return given.encode()
         try:
             return path.read_text(encoding="ascii").strip().encode()
         except (OSError, ValueError) as error:

@@ -52,6 +52,7 @@ def create_app(parts: Parts) -> Flask:
     app.config.update(
         SECRET_KEY=derived(parts.secret, "cookies"),
         SESSION_COOKIE_NAME=f"survey_{parts.questionnaire.plan.version}",  # cookies do not tell ports apart
+        SESSION_COOKIE_PATH=urlsplit(parts.settings.url or "").path.rstrip("/") or "/",
         SESSION_COOKIE_HTTPONLY=True,
         SESSION_COOKIE_SAMESITE="Lax",
         SESSION_COOKIE_SECURE=secure,

@@ -23,7 +23,8 @@ CONNECTIONS = 2000
 
 
 def serve(app: Flask, host: str, port: int, url: str | None, ready: Callable[[str], None]) -> None:
-    """Serve until SIGINT or SIGTERM; requests under way are answered. `ready` is told the address once it listens.
+    """Serve until SIGINT or SIGTERM; requests under way are answered. `url` is
+    the public address, whose path the pages lie below; `ready` is told the address listened at.
 
     Raises ConfigError where the port cannot be had.
     """
@@ -42,7 +43,7 @@ def serve(app: Flask, host: str, port: int, url: str | None, ready: Callable[[st
     before = {number: signal.signal(number, _stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         with suppress(SystemExit):  # of a signal that comes outside the loop, which ends by itself
-            ready(url or _address(listening))
+            ready(_address(listening))
             server.run()
     finally:
         for number, handler in before.items():

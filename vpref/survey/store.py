@@ -20,7 +20,7 @@ from vpref.errors import ConfigError
 from vpref.survey.answers import Answer
 
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS survey (version TEXT NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS survey (version TEXT NOT NULL, key TEXT NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS person (
     annotator TEXT PRIMARY KEY, submission TEXT NOT NULL, resume TEXT NOT NULL UNIQUE, arrived REAL NOT NULL,
     form TEXT, held INTEGER NOT NULL DEFAULT 0, seen REAL, finished REAL, withdrew REAL,
@@ -70,8 +70,11 @@ class Given:
 class Store:
     """The survey's database. Methods may be called from any thread; each opens what it needs."""
 
-    def __init__(self, path: Path, plan: Plan, *, reopen_s: float, clock: Callable[[], float] = time.time) -> None:
-        """Opens or makes the file. Raises ConfigError where it cannot be used, or holds answers about another plan."""
+    def __init__(
+        self, path: Path, plan: Plan, *, key: str, reopen_s: float, clock: Callable[[], float] = time.time
+    ) -> None:
+        """Opens or makes the file; `key` tells which secret people are hashed with. Raises ConfigError where it cannot
+        be used, or holds answers about another plan or of people hashed with another secret."""
         self.path, self._reopen_s, self._clock = path, reopen_s, clock
         self._places = plan.places
         self._forms = tuple(form.name for form in plan.forms)
@@ -80,16 +83,22 @@ class Store:
             self._keep = self._connect()  # the last connection to close would empty the log each time
             self._keep.execute("PRAGMA journal_mode = WAL")
             self._keep.executescript(_SCHEMA)
-            self._hold_against(plan)
+            self._hold_against(plan, key)
         except (OSError, sqlite3.Error) as error:
             raise ConfigError(f"{path} cannot be used as the database of answers ({error}).") from error
 
-    def _hold_against(self, plan: Plan) -> None:
+    def _hold_against(self, plan: Plan, key: str) -> None:
         with self._writing() as db:
-            row = db.execute("SELECT version FROM survey").fetchone()
+            row = db.execute("SELECT version, key FROM survey").fetchone()
             if row is None:
-                db.execute("INSERT INTO survey VALUES (?)", (plan.version,))
-        if row is not None and row["version"] != plan.version:
+                db.execute("INSERT INTO survey VALUES (?, ?)", (plan.version, key))
+                return
+        if row["key"] != key:
+            raise ConfigError(
+                f"The key that annotators are hashed with is not the one that {self.path} was begun with: those who "
+                "come back would be strangers. Put the old key back."
+            )
+        if row["version"] != plan.version:
             raise ConfigError(
                 f"{self.path} holds answers about version {row['version']} of the plan, and the plan beside it is now "
                 f"version {plan.version}; put the old plan back, or serve the new one from a folder of its own."
