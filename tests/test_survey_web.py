@@ -234,17 +234,17 @@ def test_headers_keep_the_pages_private(tmp_path: Path, scheme: str) -> None:
 
 
 def test_handing_in_leads_where_the_config_says(tmp_path: Path) -> None:
-    with served(planned(tmp_path), "completion_code=C0DE", "contact=ask@example.org") as running:
+    with served(planned(tmp_path), "completion_code=C0DE", "contact=Ask (us), or ask@example.org") as running:
         walker = Walker(running.address)
         assert walker.walk("payee", reply_to) == "finished"
         page = walker.get("")
         assert "C0DE" in page.text
-        assert "ask@example.org" in page.text
-    with served(running.survey, "completion_url='http://127.0.0.1:9/complete?cc=C0DE'") as again:
+        assert "Ask (us), or ask@example.org" in page.text
+    with served(running.survey, "completion_url=http://127.0.0.1:9/complete?cc=C0DE&x=1") as again:
         with pytest.raises(OSError, match="refused"):
             Walker(again.address).walk("payee-2", reply_to)
         walker = Walker(again.address)
-        assert "http://127.0.0.1:9/complete?cc=C0DE" in walker.get("?PROLIFIC_PID=payee-2").links
+        assert "http://127.0.0.1:9/complete?cc=C0DE&x=1" in walker.get("?PROLIFIC_PID=payee-2").links
 
 
 def test_without_ids_everybody_is_new_and_their_link_is_the_way_back(tmp_path: Path) -> None:

@@ -119,14 +119,20 @@ def _verb(given: list[str]) -> tuple[str, list[str]]:
     return verb, sweeping + [_as_hydra_wants(one) for one in rest if one not in sweeping]
 
 
+_TEXTS = ("title", "contact", "introduction", "completion_code", "completion_url")
+"""Settings whose values are for people or addresses: their commas, brackets and equals signs mean nothing."""
+
+
 def _as_hydra_wants(override: str) -> str:
-    """What people write and Hydra's grammar has no word for: an option of a group that is a number, and the
-    place of a model left empty."""
+    """What people write and Hydra's grammar has no word for: an option of a group that is a number, the
+    place of a model left empty, and plain text."""
     name, _, value = override.partition("=")
     if name == "category":
         return f"{name}=" + re.sub(r"\b(\d+)\b", r"'\1'", value)
     if name.startswith("model@") and value == "null":
         return f"~{name}"
+    if name in _TEXTS and value != "null" and value[:1] not in ("", "'", '"'):
+        return f"{name}={_quoted(value)}"
     return override
 
 
@@ -189,7 +195,7 @@ def _resumed(rest: list[str]) -> tuple[str, list[str]]:
     return manifest["verb"], [*manifest["command"], *rest[1:], f"hydra.run.dir={_quoted(folder)}"]
 
 
-def _quoted(path: Path) -> str:
+def _quoted(path: Path | str) -> str:
     return "'" + str(path).replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
