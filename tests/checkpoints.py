@@ -9,6 +9,7 @@ from typing import Any
 
 _SPECIAL = ["<unk>", "<s>", "</s>", "<pad>", "<image>", "<|im_start|>", "<|im_end|>"]
 _SPECIAL += ["<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>"]
+_SPECIAL += ["<fake_token_around_image>", "<global-img>", "<end_of_utterance>", "<video>"]
 _VISION = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
 _VISION |= {"image_size": 56, "patch_size": 14}
 CHAT = (
@@ -121,6 +122,29 @@ def qwen2_vl(folder: Path) -> Path:
         chat_template=CHAT.replace("IMAGE", "<|vision_start|><|image_pad|><|vision_end|>"),
     )
     return _saved(folder, hf.Qwen2VLForConditionalGeneration(config), processor)
+
+
+def smolvlm(folder: Path) -> Path:
+    """Large images in tiles: how many images the network sees differs by item."""
+    hf, tokenizer = _start()
+    config = hf.SmolVLMConfig(
+        vision_config=_VISION | {"patch_size": 14, "model_type": "smolvlm_vision"},
+        text_config=_text(hf, tokenizer).to_dict(),
+        image_token_id=tokenizer.convert_tokens_to_ids("<image>"),
+        scale_factor=2,
+        pad_token_id=3,
+    )
+    images = hf.SmolVLMImageProcessor(size={"longest_edge": 112}, max_image_size={"longest_edge": 56})
+    processor = hf.SmolVLMProcessor(
+        image_processor=images,
+        tokenizer=tokenizer,
+        video_processor=hf.SmolVLMVideoProcessor(
+            size={"longest_edge": 56}, max_image_size={"longest_edge": 56}, video_sampling={"fps": 1, "max_frames": 2}
+        ),
+        image_seq_len=4,
+        chat_template=CHAT.replace("IMAGE", "<image>"),
+    )
+    return _saved(folder, hf.SmolVLMForConditionalGeneration(config), processor)
 
 
 def _start() -> tuple[Any, Any]:

@@ -20,7 +20,7 @@ from PIL import Image
 from vpref.backends.in_process.body import Question
 from vpref.domain import LETTERS, ModelReply
 from vpref.errors import CallFailed, ConfigError
-from vpref.settings import Api, InProcessSettings, ModelSettings, Structured
+from vpref.settings import Api, Dtype, InProcessSettings, ModelSettings, Structured
 
 if importlib.util.find_spec("torch") is None or importlib.util.find_spec("transformers") is None:
     pytest.skip("torch and transformers are not installed here: make test-hf", allow_module_level=True)
@@ -31,7 +31,7 @@ from vpref.backends.in_process.loading import out_of_memory
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
 
-FAMILIES = ("instructblip", "llava", "qwen2_vl")
+FAMILIES = ("instructblip", "llava", "qwen2_vl", "smolvlm")
 NEW = 12
 
 
@@ -225,6 +225,12 @@ def test_one_that_breaks_the_model_fails_alone(tiny: Callable[..., Path]) -> Non
     assert broken.kind == "model_error"
     assert [first, last] == checkpoint.answer([EIGHT[0], EIGHT[2]])
     assert troubles == {"model_error": 3}, "three together, the last two, the one"
+
+
+@pytest.mark.parametrize("dtype", [Dtype.float16, Dtype.bfloat16])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_halves_will_do(family: str, dtype: Dtype, tiny: Callable[..., Path]) -> None:
+    assert len(replies(load(tiny(family), dtype=dtype).answer(EIGHT[:2]))) == 2
 
 
 def test_memory_that_is_spent_is_told_from_other_errors() -> None:
