@@ -56,9 +56,10 @@ def _text(hf: Any, tokenizer: Any, positions: int = 4096) -> Any:
     )
 
 
-def instructblip(folder: Path, *, former_positions: int = 512) -> Path:
-    """As the real one: no chat template, and a Q-Former of bounded length."""
+def instructblip(folder: Path, *, former_positions: int = 512, template: str | None = None) -> Path:
+    """As the real one: no chat template (but one that its language model brought), and a Q-Former of bounded length."""
     hf, tokenizer = _start()
+    tokenizer.chat_template = template and template.replace("IMAGE", "<image>")
     config = hf.InstructBlipConfig(
         vision_config=hf.InstructBlipVisionConfig(**_VISION).to_dict(),
         qformer_config=hf.InstructBlipQFormerConfig(

@@ -254,6 +254,12 @@ def test_a_template_without_system_turn_gets_its_words_in_the_users(tiny: Callab
     assert texts([own]) != texts([folded]), "a template that knows system turns gets one"
 
 
+def test_a_template_that_instructblips_language_model_brought_is_not_used(tiny: Callable[..., Path]) -> None:
+    brought = load(tiny("instructblip", template=checkpoints.CHAT)).answer(EIGHT)
+    assert texts(brought) == texts(load(tiny("instructblip")).answer(EIGHT))
+    assert len(texts(brought)) == len(EIGHT)
+
+
 def test_a_prompt_of_the_config_is_used_instead_of_a_template(tiny: Callable[..., Path]) -> None:
     bare = tiny("llava", template=None)
     prompted = load(bare, prompt="USER: <image>\n{text} ASSISTANT:").answer(EIGHT)

@@ -17,6 +17,7 @@ EXAMPLES = {
     "evaluate": (
         "vpref evaluate dataset=outputs/generate/TIME model@evaluated=gpt-4.1",
         "vpref evaluate -m dataset=outputs/generate/TIME model@evaluated=gpt-4.1,gpt-5-mini",
+        "vpref evaluate dataset=outputs/generate/TIME model@evaluated=smolvlm-256m model@extractor=null",
         "vpref evaluate dataset=outputs/generate/TIME model@evaluated=compatible model@extractor=null \\\n"
         "      evaluated.base_url=http://localhost:8000/v1 evaluated.name=my-model",
     ),

@@ -97,7 +97,10 @@ class Checkpoint:
 
     @cached_property
     def _template(self) -> Any:
-        """What applies the checkpoint's chat template, if it has one."""
+        """What applies the checkpoint's chat template, if it has one. BLIP's kind, asked about an image alone, puts the
+        image before the text by itself: a template that came with its language model would place it twice."""
+        if self._image_needed:
+            return None
         processor = self._loaded.processor
         for owner in (processor, processor.tokenizer):
             if getattr(owner, "chat_template", None):
