@@ -81,10 +81,15 @@ def _quiet() -> tuple[Any, Any]:
     """torch and transformers, which are to ask and tell nobody anything."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        torch, transformers = (importlib.import_module(name) for name in ("torch", "transformers"))
-        spoken = importlib.import_module("transformers.utils.logging")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch, transformers = (importlib.import_module(name) for name in ("torch", "transformers"))
+            spoken = importlib.import_module("transformers.utils.logging")
+    except (ImportError, OSError) as error:  # installed, but a library beneath is missing
+        raise ConfigError(
+            f"torch or transformers cannot be loaded ({reason(error)}); pip install 'vpref[hf]'."
+        ) from error
     spoken.set_verbosity_error()
     spoken.disable_progress_bar()
     importlib.import_module("huggingface_hub.utils.logging").set_verbosity_error()
