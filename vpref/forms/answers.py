@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
@@ -211,7 +212,8 @@ def _difficulty(row: _Row, asked: Asked, cells: Mapping[Kind, str | None]) -> in
 
 
 def _short(text: str) -> str:
-    return one_line(text)[:60]
+    """A cell to be told of, without a participant's id that a shifted row brought there."""
+    return re.sub(r"[0-9a-fA-F]{24}", "…", one_line(text))[:60]
 
 
 def _utc(time: datetime | None) -> str | None:

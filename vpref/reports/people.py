@@ -75,20 +75,7 @@ def people_tables(people: People) -> list[Table]:
 
 def truth_table(people: People) -> Table:
     """Items kept and why the others are not, and how often the responder agrees with the majority."""
-    rows, records = [], []
-    for variant in people.variants:
-        labels = people.of(variant)
-        reasons = Counter(label.reason for label in labels)
-        agreeing = _agreement(labels)
-        kept = sum(label.letter is not None for label in labels)
-        counts = [len(labels), kept, *(reasons[reason] for reason in _REASONS)]
-        shown = (agreeing["shown"], agreeing["span"], str(agreeing["compared"]))
-        rows.append((variant.value, *map(str, counts), *shown))
-        records.append(
-            {"variant": variant.value, "items": len(labels), "kept": kept}
-            | {reason: reasons[reason] for reason in _REASONS}
-            | {"responder": agreeing}
-        )
+    records = [_truth(variant, people.of(variant)) for variant in people.variants]
     return Table(
         name="ground_truth",
         title="Ground truth by majority",
@@ -116,10 +103,27 @@ def truth_table(people: People) -> Table:
             "95 %\ninterval",
             "of",
         ),
-        rows=tuple(rows),
+        rows=tuple(
+            (
+                *(str(one[name]) for name in ("variant", "items", "kept", *_REASONS)),
+                *(str(one["responder"][name]) for name in ("shown", "span", "compared")),
+            )
+            for one in records
+        ),
         notes=("Kept: more than half of the valid votes on one letter.", *_notes(people)),
         records=tuple(records),
     )
+
+
+def _truth(variant: Variant, labels: Sequence[Label]) -> dict[str, Any]:
+    reasons = Counter(label.reason for label in labels)
+    return {
+        "variant": variant.value,
+        "items": len(labels),
+        "kept": reasons[None],
+        **{reason: reasons[reason] for reason in _REASONS},
+        "responder": _agreement(labels),
+    }
 
 
 def _agreement(labels: Iterable[Label]) -> dict[str, Any]:
@@ -266,6 +270,7 @@ def _firmness(people: People, who: str, votes: Sequence[Vote]) -> list[dict[str,
     before = {label.item.id: label.letter for label in people.labels}
     labels = label_items(people.plan, votes, {}, people.least)
     firm = firmness(labels, votes, people.least)
+    flips = firm.flips
     records = []
     for variant in people.variants:
         now = {label.item.id: label.letter for label in labels if label.item.variant is variant}
@@ -279,8 +284,8 @@ def _firmness(people: People, who: str, votes: Sequence[Vote]) -> list[dict[str,
                 "lost": sum(firm.lost[id] for id in kept),
                 "another_letter": sum(firm.another[id] for id in kept),
                 "gained": sum(share for id, share in firm.gained.items() if id in now),
-                "shaky": sum(firm.flips[id] > SHAKY for id in kept),
-                "flips": {id: firm.flips[id] for id in kept if firm.flips[id] > SHAKY},
+                "shaky": sum(flips[id] > SHAKY for id in kept),
+                "flips": {id: flips[id] for id in kept if flips[id] > SHAKY},
             }
         )
     return records

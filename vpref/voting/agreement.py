@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 Metric: TypeAlias = Literal["nominal", "ordinal"]
 
+_NOTHING = 1e-9  # what is left of sums of floats that cancel
+
 
 @dataclass(frozen=True)
 class Rating:
@@ -55,10 +57,14 @@ def alpha(ratings: Iterable[Rating], metric: Metric, level: float = 0.95) -> Alp
         table[rating.item][rating.annotator] = rating.value
     rated = {item: given for item, given in sorted(table.items()) if len(given) > 1}
     counts, marks = _counted(rated)
-    found = _alpha(counts, metric)
+    pairs = _pairs(counts)
+    whole = pairs.sum(axis=0)
+    found = _alpha(whole, metric)
     if found is None:
         return None
-    spread = _spread(_without_items(counts, metric)), _spread(_without_annotators(counts, marks, metric))
+    items = [_alpha(whole - one, metric) for one in pairs]
+    annotators = [_alpha(_without(whole, counts, pairs, places), metric) for places in marks.values()]
+    spread = _spread(items), _spread(annotators)
     if spread[0] is None or spread[1] is None:
         return Alpha(found, None, None, len(rated), len(marks))
     half = NormalDist().inv_cdf((1 + level) / 2) * sqrt(spread[0] + spread[1])
@@ -85,19 +91,25 @@ def _counted(rated: Mapping[str, Mapping[str, Hashable]]) -> tuple[Counts, dict[
     return counts, dict(sorted(marks.items()))
 
 
-def _alpha(counts: Counts, metric: Metric) -> float | None:
+def _pairs(counts: Counts) -> Counts:
+    """For each item how often each value met each other one in a pair of annotators, an annotator's pairs weighing
+    one together: items x values x values. Summed over items these are Krippendorff's coincidences."""
     import numpy as np
 
-    counts = counts[counts.sum(axis=1) > 1]
-    totals = counts.sum(axis=0)
-    n = totals.sum()
+    raters = counts.sum(axis=1)
+    weights = np.where(raters > 1, 1 / np.maximum(raters - 1, 1), 0)
+    both = counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(counts.shape[1])
+    return np.asarray(both * weights[:, None, None])
+
+
+def _alpha(coincidences: Counts, metric: Metric) -> float | None:
+    totals = coincidences.sum(axis=1)
     distances = _distances(totals, metric)
     expected = float(totals @ distances @ totals)
-    if expected == 0:
+    if expected <= _NOTHING:
         return None
-    weights = 1 / (counts.sum(axis=1) - 1)
-    observed = float(np.einsum("u,uc,ck,uk->", weights, counts, distances, counts))  # pairs of equals are at 0
-    return 1 - float(n - 1) * observed / expected
+    observed = float((coincidences * distances).sum())
+    return 1 - float(totals.sum() - 1) * observed / expected
 
 
 def _distances(totals: Counts, metric: Metric) -> Counts:
@@ -110,21 +122,13 @@ def _distances(totals: Counts, metric: Metric) -> Counts:
     return np.asarray((middles[:, None] - middles[None, :]) ** 2)
 
 
-def _without_items(counts: Counts, metric: Metric) -> list[float | None]:
-    import numpy as np
-
-    return [_alpha(np.delete(counts, row, axis=0), metric) for row in range(len(counts))]
-
-
-def _without_annotators(
-    counts: Counts, marks: Mapping[str, Sequence[tuple[int, int]]], metric: Metric
-) -> list[float | None]:
-    left: list[float | None] = []
-    for places in marks.values():
-        kept = counts.copy()
-        for place in places:
-            kept[place] -= 1
-        left.append(_alpha(kept, metric))
+def _without(whole: Counts, counts: Counts, pairs: Counts, places: Sequence[tuple[int, int]]) -> Counts:
+    """The coincidences without one annotator, whose values are at these places of the counts."""
+    rows = [row for row, _ in places]
+    kept = counts[rows]
+    for number, (_, column) in enumerate(places):
+        kept[number, column] -= 1
+    left: Counts = whole - pairs[rows].sum(axis=0) + _pairs(kept).sum(axis=0)
     return left
 
 

@@ -34,7 +34,8 @@ def check_annotators(plan: Plan, votes: Iterable[Vote]) -> list[AnnotatorChecks]
         by_item[vote.item].append(vote)
         by_person[vote.form, vote.annotator].append(vote)
     found = [_checks(plan, ones, by_item) for _, ones in sorted(by_person.items())]
-    return [_flagged(one, _limit(found)) for one in found]
+    limit = _limit(found)
+    return [_flagged(one, limit) for one in found]
 
 
 def _checks(plan: Plan, votes: Sequence[Vote], by_item: Mapping[str, Sequence[Vote]]) -> AnnotatorChecks:

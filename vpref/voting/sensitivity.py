@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -38,33 +38,35 @@ def firmness(
     import numpy as np
 
     place = {label.item.id: column for column, label in enumerate(labels)}
-    counts = np.zeros((resamples, len(labels), 5), dtype=np.int64)
+    counts = np.zeros((resamples, len(labels), 5), dtype=np.int32)
     random = np.random.RandomState(seed)  # its stream alone is promised to stay
-    for ballots in _by_form(votes, place):
+    for columns, ballots in _by_form(votes, place):
         people = len(ballots)
-        drawn = random.multinomial(people, [1 / people] * people, size=resamples)
-        counts += np.tensordot(drawn, ballots, axes=(1, 0))
+        drawn = random.multinomial(people, [1 / people] * people, size=resamples).astype(np.int32)
+        counts[:, columns] += np.tensordot(drawn, ballots, axes=(1, 0))
     return _compared(labels, _letters(counts, least))
 
 
-def _by_form(votes: Iterable[Vote], place: Mapping[str, int]) -> Iterable[NDArray[np.int64]]:
-    """For each form: annotators x items x choices, 1 where the annotator made the choice."""
+def _by_form(votes: Iterable[Vote], place: Mapping[str, int]) -> Iterator[tuple[list[int], NDArray[np.int32]]]:
+    """For each form the places of its items; and annotators x items x choices, 1 where the annotator made the
+    choice."""
     import numpy as np
 
-    column = {choice: number for number, choice in enumerate((*LETTERS, OTHER))}
+    number = {choice: number for number, choice in enumerate((*LETTERS, OTHER))}
     forms: defaultdict[str, defaultdict[str, list[Vote]]] = defaultdict(lambda: defaultdict(list))
     for vote in votes:
         if vote.status == "valid" and vote.item in place:
             forms[vote.form][vote.annotator].append(vote)
     for _, people in sorted(forms.items()):
-        ballots = np.zeros((len(people), len(place), 5), dtype=np.int64)
+        columns = sorted({place[vote.item] for ones in people.values() for vote in ones})
+        ballots = np.zeros((len(people), len(columns), 5), dtype=np.int32)
         for row, (_, ones) in enumerate(sorted(people.items())):
             for vote in ones:
-                ballots[row, place[vote.item], column[vote.choice]] = 1
-        yield ballots
+                ballots[row, columns.index(place[vote.item]), number[vote.choice]] = 1
+        yield columns, ballots
 
 
-def _letters(counts: NDArray[np.int64], least: int) -> NDArray[np.int64]:
+def _letters(counts: NDArray[np.int32], least: int) -> NDArray[np.int64]:
     """The majority's letter as a number for each resample and item, -1 for none."""
     import numpy as np
 
