@@ -128,3 +128,10 @@ def test_without_the_client_offline_is_a_line_and_online_a_mistake(tmp_path: Pat
     assert "pip install 'vpref[dashboards]'" in complaint(
         "workspace", "entity=me", cwd=tmp_path, **without("wandb_workspaces", tmp_path)
     )
+
+
+def test_online_without_a_key_is_a_mistake_found_before_any_request(tmp_path: Path) -> None:
+    more: dict[str, Any] = {"HOME": str(tmp_path / "home"), "PYTHONWARNINGS": "ignore"}
+    said = complaint("generate", *SIM, "data.first=1", "tracking=online", cwd=tmp_path, **more)
+    assert said == ("vpref: W&B has no key: set WANDB_API_KEY, or run `wandb login`; tracking=offline goes without.")
+    assert not list(tmp_path.glob("outputs/store/**/*.jsonl*"))

@@ -37,7 +37,7 @@ def mirrored_generation(
     """The mirror of a generate run."""
     depth = settings.pipeline.max_revisions if settings.pipeline.review else None
     about = {"max_revisions": depth, **{role.value: model.title for role, model in settings.models().items()}}
-    return _mirrored(settings, folder, about, tuple(settings.variants), simulated, folder.path / "images")
+    return _mirrored(settings, folder, "generate", about, tuple(settings.variants), simulated, folder.path / "images")
 
 
 def mirrored_evaluation(
@@ -46,7 +46,7 @@ def mirrored_evaluation(
     """The mirror of an evaluate run, which says what it used before it begins."""
     about = {"dataset": dataset.digest, "truth": settings.truth is not None, **asked(settings)}
     tags = tuple(one for one in (settings.ablation.left_out, settings.ablation.manner) if one)
-    return _mirrored(settings, folder, about, tags, simulated, dataset.gallery.root)
+    return _mirrored(settings, folder, "evaluate", about, tags, simulated, dataset.gallery.root)
 
 
 def asked(settings: EvaluateSettings) -> dict[str, str]:
@@ -58,12 +58,13 @@ def asked(settings: EvaluateSettings) -> dict[str, str]:
 def _mirrored(
     settings: RunSettings,
     folder: RunFolder,
+    verb: str,
     about: Mapping[str, Any],
     tags: tuple[str, ...],
     simulated: bool,
     images: Path,
 ) -> AbstractContextManager[Tracker]:
-    who = _who(folder, settings.verb, (*tags, *(["simulated"] if simulated else [])), simulated)
+    who = _who(folder, verb, (*tags, *(["simulated"] if simulated else [])), simulated)
     config = folder.config | {"about": {**about, "simulated": simulated}}
     return tracking.tracked(settings.tracking, folder.path, config, who, images=images, warn=warn)
 

@@ -27,7 +27,7 @@ def sync(settings: SyncSettings, folder: RunFolder) -> None:
     if settings.dry_run:
         say(f"dry_run: {len(ready)} would be sent, {left} left out")
     elif ready:
-        account.log_in()
+        account.log_in("dry_run=true goes without")
         account.send(ready)
     if left:
         raise ConfigError(f"{left} of {len(found)} runs cannot be sent; the lines above say why.")

@@ -19,7 +19,7 @@ def workspace(settings: WorkspaceSettings, folder: RunFolder) -> None:
     say(f"workspace: {shown(folder.path / 'workspace.json')}")
     if settings.dry_run:
         return
-    account.log_in()
+    account.log_in("dry_run=true goes without")
     try:
         address = panels.save()
     except Exception as error:  # the client's own, of many kinds

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from vpref.errors import ConfigError, RunStopped
 
-_NO_KEY = "W&B has no key: set WANDB_API_KEY, or run `wandb login`; dry_run=true goes without."
-
 
 def require(package: str, extra: str) -> None:
     """Raises ConfigError where a package that talks to W&B is not installed."""
@@ -20,17 +18,18 @@ def require(package: str, extra: str) -> None:
         raise ConfigError(f"This needs {package.replace('_', '-')}: pip install 'vpref[{extra}]'.")
 
 
-def log_in() -> None:
-    """Raises ConfigError where there is no key, or none that W&B takes."""
+def log_in(instead: str) -> None:
+    """Raises ConfigError where there is no key, with what to do `instead`, and RunStopped where W&B does not take it
+    or cannot be reached."""
     quiet()
     import wandb
 
     try:
         known = wandb.login(prompt=False)
     except Exception as error:  # the client's own, of many kinds; nothing was begun yet
-        raise ConfigError(f"W&B does not let us in ({str(error).splitlines()[0]}).") from error
+        raise RunStopped(f"W&B does not let us in ({str(error).splitlines()[0]}).") from error
     if not known:
-        raise ConfigError(_NO_KEY)
+        raise ConfigError(f"W&B has no key: set WANDB_API_KEY, or run `wandb login`; {instead}.")
 
 
 def quiet() -> None:

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from vpref.errors import ConfigError
+from vpref.errors import ConfigError, RunStopped
 from vpref.redaction import redact
 from vpref.settings import TrackingMode, TrackingSettings
+from vpref.tracking import account
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +94,7 @@ def tracked(
     """A tracker for one run, ended with the run: an exception that passes marks it failed, with its exit code. The
     images of rows are in the folder `images`. What keeps W&B from mirroring is told to `warn`, once.
 
-    Raises ConfigError when `online` is asked for and wandb is not installed.
+    Raises ConfigError when `online` is asked for and wandb is not installed, or has no key.
     """
     tracker = _tracker(settings, folder, config, who, images, lambda text: warn(redact(" ".join(text.split()))))
     try:
@@ -125,4 +126,7 @@ def _tracker(
         return Tracker()
     from vpref.tracking.client import WandbTracker
 
+    if settings.mode is TrackingMode.online:
+        with contextlib.suppress(RunStopped):  # said once more by the client, and then by a warning
+            account.log_in("tracking=offline goes without")
     return WandbTracker.begin(settings, folder, config, who, images, warn)
