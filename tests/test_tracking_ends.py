@@ -134,4 +134,4 @@ def test_online_without_a_key_is_a_mistake_found_before_any_request(tmp_path: Pa
     more: dict[str, Any] = {"HOME": str(tmp_path / "home"), "PYTHONWARNINGS": "ignore"}
     said = complaint("generate", *SIM, "data.first=1", "tracking=online", cwd=tmp_path, **more)
     assert said == ("vpref: W&B has no key: set WANDB_API_KEY, or run `wandb login`; tracking=offline goes without.")
-    assert not list(tmp_path.glob("outputs/store/**/*.jsonl*"))
+    assert not list(tmp_path.glob("outputs/generate/*/items.jsonl"))
