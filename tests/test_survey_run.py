@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -120,6 +121,10 @@ def test_the_truth_and_the_labelled_dataset_are_taken_by_evaluate(world: World, 
         out, _ = run("evaluate", *given, *asked, cwd=world.home)
         lines = (world.home / run_folder(out) / "responses.jsonl").read_text().splitlines()
         assert {one["item"]: one["expected"] for one in map(json.loads, lines)} == kept
+
+
+def test_the_tables_of_the_paper_s_shape(aggregated: Path, golden: Callable[[str, str], None]) -> None:
+    golden("survey/tables.md", "\n".join(table.markdown() for table in people_tables(read_people(aggregated))))
 
 
 def test_what_was_aggregated_reads_back_as_it_was_shown(aggregated: Path) -> None:
