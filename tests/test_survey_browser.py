@@ -17,6 +17,8 @@ from vpref.domain import annotator_key
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
+pytestmark = pytest.mark.slow
+
 REASON = "It’s the one they’d like – “ß😀”"
 
 

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.surveys import generic_items
@@ -196,6 +196,7 @@ def test_a_database_of_another_plan_or_none_at_all_is_refused(tmp_path: Path, sm
         Store(tmp_path / "no", small.plan, key="k", reopen_s=HOUR)
 
 
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(
         st.tuples(st.sampled_from("abcdef"), st.sampled_from(["claim", "finish", "withdraw", "wait"])), max_size=40
@@ -225,6 +226,7 @@ def test_whatever_happens_no_form_has_more_people_than_places(
         store.close()
 
 
+@settings(deadline=None)
 @given(st.text(max_size=20), st.text(max_size=20))
 def test_the_order_of_choices_is_one_of_all_and_always_the_same(annotator: str, question: str) -> None:
     order = choice_order(annotator, question)

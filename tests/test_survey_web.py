@@ -98,6 +98,7 @@ def test_choices_are_shown_in_the_order_that_is_recorded_and_other_comes_last(ru
     assert found == [("other", shown)]
 
 
+@pytest.mark.slow
 def test_nobody_is_known_but_by_a_keyed_hash(tmp_path: Path) -> None:
     survey = planned(tmp_path, "places=2")
     with served(survey) as running:
@@ -206,6 +207,7 @@ def test_without_its_token_nothing_is_taken_and_the_page_says_why(running: Serve
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.slow
 def test_headers_keep_the_pages_private(tmp_path: Path, scheme: str) -> None:
     target = "https://app.prolific.com/submissions/complete?cc=C1"
     public = f"{scheme}://survey.example.org/study"
@@ -233,6 +235,7 @@ def test_headers_keep_the_pages_private(tmp_path: Path, scheme: str) -> None:
                 assert reply.headers["Cache-Control"] == "no-store"
 
 
+@pytest.mark.slow
 def test_handing_in_leads_where_the_config_says(tmp_path: Path) -> None:
     with served(planned(tmp_path), "completion_code=C0DE", "contact=Ask (us), or ask@example.org") as running:
         walker = Walker(running.address)
@@ -247,6 +250,7 @@ def test_handing_in_leads_where_the_config_says(tmp_path: Path) -> None:
         assert "http://127.0.0.1:9/complete?cc=C0DE&x=1" in walker.get("?PROLIFIC_PID=payee-2").links
 
 
+@pytest.mark.slow
 def test_without_ids_everybody_is_new_and_their_link_is_the_way_back(tmp_path: Path) -> None:
     (tmp_path / "hello.txt").write_text("Dear all,\n\nthis is <ours>.\n", encoding="utf-8")
     with served(planned(tmp_path), "anonymous=true", f"introduction={tmp_path / 'hello.txt'}") as running:
@@ -262,6 +266,7 @@ def test_without_ids_everybody_is_new_and_their_link_is_the_way_back(tmp_path: P
         assert Walker(running.address).get(links.pop()).url.endswith("/instructions")
 
 
+@pytest.mark.slow
 def test_an_image_that_is_not_there_blocks_the_answer_and_is_logged(tmp_path: Path) -> None:
     survey = planned(tmp_path)
     with served(survey) as running:
@@ -288,6 +293,7 @@ def test_an_image_that_is_not_there_blocks_the_answer_and_is_logged(tmp_path: Pa
         assert answer(walker, page).url.endswith("/question/2")
 
 
+@pytest.mark.slow
 def test_the_admin_page_shows_how_it_stands_to_who_has_the_token(tmp_path: Path) -> None:
     survey = planned(tmp_path, "places=2", "checks=1")
     plan = plan_of(survey)
@@ -322,6 +328,7 @@ def test_the_admin_page_shows_how_it_stands_to_who_has_the_token(tmp_path: Path)
         assert kept == []
 
 
+@pytest.mark.slow
 def test_who_withdraws_makes_room_and_does_not_count(tmp_path: Path) -> None:
     survey = planned(tmp_path, "places=1")
     with served(survey) as running:
@@ -339,6 +346,7 @@ def test_who_withdraws_makes_room_and_does_not_count(tmp_path: Path) -> None:
     assert {vote["status"] for vote in votes_of(survey)} == {"returned", "valid"}
 
 
+@pytest.mark.slow
 def test_starting_again_goes_on_and_another_plan_is_refused(tmp_path: Path) -> None:
     survey = planned(tmp_path, "places=1")
     with served(survey) as running:
