@@ -329,6 +329,25 @@ def test_the_admin_page_shows_how_it_stands_to_who_has_the_token(tmp_path: Path)
 
 
 @pytest.mark.slow
+def test_a_database_that_is_taken_away_is_told_and_not_begun_anew(tmp_path: Path) -> None:
+    survey = planned(tmp_path)
+    with served(survey) as running:
+        walker = Walker(running.address)
+        page = first_question(walker, "unlucky")
+        for part in survey.glob("answers.sqlite*"):
+            part.rename(part.with_name("away-" + part.name))
+        refused = answer(walker, page)
+        assert refused.status == 500
+        assert "Something went wrong on our side" in refused.text
+        code, _, errors = running.stop()
+    assert code == 1
+    assert [line.partition(" (")[0] for line in errors.splitlines()] == [
+        f"vpref: The database of answers, {survey}/answers.sqlite, cannot be used any more"
+    ]
+    assert not (survey / "answers.sqlite").exists()
+
+
+@pytest.mark.slow
 def test_who_withdraws_makes_room_and_does_not_count(tmp_path: Path) -> None:
     survey = planned(tmp_path, "places=1")
     with served(survey) as running:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vpref.domain import Plan
-from vpref.errors import ConfigError
+from vpref.errors import ConfigError, RunStopped
 from vpref.survey.answers import Answer
 
 _SCHEMA = """
@@ -108,19 +108,23 @@ class Store:
         self._keep.close()
 
     def _connect(self) -> sqlite3.Connection:
-        db = sqlite3.connect(self.path, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False)
+        address = f"{self.path.absolute().as_uri()}?mode=rw"  # a file that was taken away is not made anew, empty
+        db = sqlite3.connect(address, uri=True, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False)
         db.row_factory = sqlite3.Row
         db.execute("PRAGMA synchronous = FULL")
         return db
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        with closing(self._connect()) as db:
-            yield db
+        try:
+            with closing(self._connect()) as db:
+                yield db
+        except sqlite3.Error as error:
+            raise RunStopped(f"The database of answers, {self.path}, cannot be used any more ({error}).") from error
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        with closing(self._connect()) as db:
+        with self._reading() as db:
             db.execute("BEGIN IMMEDIATE")
             try:
                 yield db
