@@ -50,17 +50,18 @@ def core(parent: int) -> int:
     raise AssertionError("W&B's client has no process")
 
 
-def test_an_interrupted_run_is_marked_so_and_shows_what_was_done(tmp_path: Path) -> None:
+def test_items_are_shown_while_the_run_goes_and_an_interrupted_one_is_marked_so(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    process = start("generate", *SIM, *SLOW, f"hydra.run.dir={out}", cwd=tmp_path, **THEIRS)
-    wait(lambda: len(lines(out / "items.jsonl")) >= 3, process)
+    slower = ["simulator.latency_s=1", *SLOW[1:]]
+    process = start("generate", *SIM, *slower, f"hydra.run.dir={out}", cwd=tmp_path, **THEIRS)
+    wait(lambda: any(out.glob("wandb/offline-run-*/files/media/table/generations_*")), process)
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=100)
     assert process.returncode == 143, errors
     read, done = mirror(out), lines(out / "items.jsonl")
     assert read.code == 143
     assert [row["slot"] for row in read.table("generations")] == [_slot(line) for line in done]
-    assert 3 <= len(done) < 24
+    assert 0 < len(done) < 24
 
 
 def _slot(line: str) -> str:

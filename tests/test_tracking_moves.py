@@ -6,6 +6,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.commands import complaint, run, run_folder
+from tests.commands import complaint, environment, run, run_folder
 from tests.wandb_files import mirror, payloads, records
 from vpref.tracking import find_mirrors
 from vpref.tracking.offline import read_log, write_log
@@ -97,11 +99,20 @@ def test_a_moved_run_keeps_every_table_image_and_artifact(made: Path, tmp_path: 
             )
             others = [one for one in kept[verb] if not _holds_files(one)]
             assert [one for one in records(read.path) if not _holds_files(one)] == others, "nothing else is touched"
+            assert inspected(read.path.parent)["summary"]["usd"] == read.summary["usd"], "W&B's own reader takes it"
         again, _ = run("sync", "outputs", "dry_run=true", cwd=copy, **THEIRS)
         assert "found where" not in again
         assert again.endswith("dry_run: 2 would be sent, 0 left out\n")
     finally:
         (made / "gone").rename(made / "outputs")
+
+
+def inspected(folder: Path) -> dict[str, Any]:
+    """What W&B's inspector reads in an offline run."""
+    command = [sys.executable, "-m", "wandb", "leet", "inspect", "--summary", "--json", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment(PYTHONWARNINGS="ignore"))
+    read: dict[str, Any] = json.loads(done.stdout)
+    return read
 
 
 def _holds_files(record: Any) -> bool:
