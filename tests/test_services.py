@@ -37,6 +37,10 @@ ASKED = ModelRequest(Role.EVALUATED, (Message("user", ("Which?", Picture("f" * 6
 EVERY = pytest.mark.parametrize("service", SERVICES)
 
 
+def asking(number: int) -> ModelRequest:
+    return replace(ASKED, messages=(Message("user", (f"Which, {number}?", Picture("f" * 64))),))
+
+
 def model_of(service: str, **changes: Any) -> ModelSettings:
     settings = settings_of("evaluate", "dataset=x", f"model@evaluated={service}", "model@extractor=o4-mini")
     assert isinstance(settings, EvaluateSettings)
@@ -50,13 +54,14 @@ def guise(service: str, **more: Any) -> SimulatorSettings:
 def talk(
     simulated: SimulatorSettings, model: ModelSettings, *, key: str = KEY, picture: bytes = JPEG, times: int = 1
 ) -> tuple[list[ModelReply], Backend]:
-    """The same question, some times, to a server of its own."""
+    """Questions, asked at once, to a server of their own. Each differs, so that each meets the same faults every
+    time, in whatever order they arrive."""
 
     async def go(url: str) -> tuple[list[ModelReply], Backend]:
         backend = Backend(model, addresses=[url], key=key, images=Images(lambda digest: picture, "original"))
         try:
-            asked = [replace(ASKED, sample=n) for n in range(times)]
-            return [await backend.send(backend.prepare(one)) for one in asked], backend
+            asked = [asking(n) for n in range(times)]
+            return await asyncio.gather(*(backend.send(backend.prepare(one)) for one in asked)), backend
         finally:
             await backend.close()
 
@@ -285,9 +290,9 @@ def test_a_blocked_request_is_a_refusal_or_words_and_never_a_failure(service: st
 
 @EVERY
 def test_faults_that_pass_are_retried_in_every_guise(service: str) -> None:
-    faults = FaultSettings(http_429=0.25, http_500=0.25)
-    replies, backend = talk(guise(service, faults=faults, retry_after_s=0.01), model_of(service), times=12)
-    assert len(replies) == 12
+    faults = FaultSettings(http_429=0.2, http_500=0.1)
+    replies, backend = talk(guise(service, faults=faults, retry_after_s=0.01), model_of(service), times=24)
+    assert len(replies) == 24
     assert backend.troubles["http_429"]
     assert backend.troubles["inside_502" if service == "openrouter" else "http_500"]
 
