@@ -42,7 +42,7 @@ $(VENV)/demo.stamp: $(BIN)/python pyproject.toml
 	touch $@
 
 $(VENV)/dev.stamp: $(BIN)/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,wandb,dashboards,sweeps,survey,report,browser]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,wandb,dashboards,sweeps,survey,google,report,browser]'
 	touch $@ $(VENV)/demo.stamp
 
 $(TORCH)/stamp: pyproject.toml

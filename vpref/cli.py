@@ -35,6 +35,8 @@ VERBS = {
 SURVEY_STEPS = {
     "plan": "a dataset in, the forms of a survey out; every later step is held against the plan",
     "export": "the forms for Google Forms, and studies for Prolific, as files; nothing is sent",
+    "upload": "the exported forms made in a Google account, by its API",
+    "fetch": "the responses to uploaded forms, as files for import",
     "serve": "the survey as web pages on this machine, until Ctrl-C",
     "import": "answers from Google Forms or Prolific, or our own JSONL, in; votes out",
     "simulate": "a rehearsal: made-up annotators answer the plan",

@@ -48,6 +48,10 @@ def _body(verb: str) -> Callable[[Any, Any], None]:
             from vpref.runs.survey_plan import plan as body  # type: ignore[assignment]
         case "survey_export":
             from vpref.runs.survey_export import export as body  # type: ignore[assignment]
+        case "survey_upload":
+            from vpref.runs.survey_upload import upload as body  # type: ignore[assignment]
+        case "survey_fetch":
+            from vpref.runs.survey_upload import fetch as body  # type: ignore[assignment]
         case "survey_serve":
             from vpref.runs.survey_serve import serve as body  # type: ignore[assignment]
         case "survey_import":

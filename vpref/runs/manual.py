@@ -41,6 +41,8 @@ EXAMPLES = {
     "survey_export": (
         "vpref survey export survey=outputs/survey/TIME image_url=https://my.server/images completion_code=C1AB2CD3",
     ),
+    "survey_upload": ("vpref survey upload export=outputs/survey_export/TIME",),
+    "survey_fetch": ("vpref survey fetch export=outputs/survey_export/TIME",),
     "survey_serve": (
         "vpref survey serve survey=outputs/survey/TIME",
         "vpref survey serve survey=outputs/survey/TIME url=https://survey.example.org \\\n"

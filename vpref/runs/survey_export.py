@@ -55,7 +55,8 @@ def _write_studies(settings: SurveyExportSettings, survey: Survey, folder: Path)
 def _about(settings: SurveyExportSettings) -> str:
     missing = [name for name in ("study_url", "completion_code") if getattr(settings, name) is None]
     still = f"; still without {' and '.join(missing)}" if missing else ""
-    requests = "the same as requests of the Forms API" if settings.image_url else "left out: wants image_url"
+    sent = "the same as requests of the Forms API, sent by vpref survey upload"
+    requests = sent if settings.image_url else "left out: wants image_url"
     return (
         f"  {SCRIPT:16}paste it at script.google.com: makes the forms, no key needed\n"
         f"  google/         {requests}\n"

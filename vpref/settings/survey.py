@@ -147,3 +147,25 @@ class SurveyExportSettings:
                 url is None or url.startswith(("http://", "https://")),
                 f"{name} is {url!r}; it must be an http(s) address.",
             )
+
+
+@dataclass
+class SurveyUploadSettings:
+    """`vpref survey upload`: the forms of a `vpref survey export` run made in a Google account. `endpoint` is
+    another address that Google's APIs are reached at."""
+
+    verb: str = MISSING
+    outputs: str = "outputs"
+    export: str = MISSING
+    endpoint: str | None = None
+
+    def __post_init__(self) -> None:
+        require(
+            self.endpoint is None or self.endpoint.startswith(("http://", "https://")),
+            f"endpoint is {self.endpoint!r}; it must be an http(s) address.",
+        )
+
+
+@dataclass
+class SurveyFetchSettings(SurveyUploadSettings):
+    """`vpref survey fetch`: the responses to uploaded forms."""
