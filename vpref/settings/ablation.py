@@ -87,12 +87,17 @@ class AblationSettings:
             ImageShown.other_item: "another item's image",
             PreferenceShown.none: "no preference",
             PreferenceShown.other_item: "another item's preference",
-            PreferenceShown.earlier: f"preference stated {self.distance + 1} turns before",
+            PreferenceShown.earlier: self._earlier,
             SceneShown.hidden: "no scene",
             BoxesShown.hidden: "no boxes",
         }
         chosen = (self.image, self.preference, self.scene, self.boxes)
         return ", ".join(words[one] for one in chosen if one in words)
+
+    @property
+    def _earlier(self) -> str:
+        others = f"{self.distance} other exchange{'s' if self.distance > 1 else ''}"
+        return f"preference stated {f'before {others}' if self.distance else 'a turn before'}"
 
     @property
     def manner(self) -> str:
