@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from vpref import __version__
+from vpref import __version__, interrupts
 from vpref.errors import ConfigError, Ended, VprefError
 from vpref.redaction import redact
 
@@ -29,7 +29,8 @@ VERBS = {
     "workspace": "the panels of a Weights & Biases project, laid out once: vpref workspace entity=TEAM",
     "demo": "all of it on shipped photos against the built-in simulator; no key, no GPU",
     "simulate": "the simulator alone: an OpenAI-compatible server that makes things up",
-    "resume": "go on with an interrupted run in its own folder: vpref resume outputs/generate/TIME",
+    "status": "how runs, or a sweep's jobs, stand: vpref status outputs/generate/TIME",
+    "resume": "go on with an interrupted run, or a sweep's unfinished jobs: vpref resume outputs/generate/TIME",
 }
 
 SURVEY_STEPS = {
@@ -74,12 +75,18 @@ def _run(given: list[str]) -> int:
     if given[0] in ("-V", "--version", "version"):
         print(__version__)
         return 0
+    with interrupts.watched():
+        return _attempt(given)
+
+
+def _attempt(given: list[str]) -> int:
     try:
+        interrupts.heed()
         verb, rest = _verb(given)
         _start(verb, rest)
     except KeyboardInterrupt as stop:
         _complain(str(stop) or "Interrupted; give the same command again to go on from here.")
-        return 128 + signal.SIGINT
+        return 128 + (interrupts.noted() or signal.SIGINT)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # `vpref ... | head` is no failure
         return 0
@@ -124,15 +131,20 @@ def _verb(given: list[str]) -> tuple[str, list[str]]:
 _TEXTS = ("title", "contact", "introduction", "completion_code", "completion_url")
 """Settings whose values are for people or addresses: their commas, brackets and equals signs mean nothing."""
 
+_PATHS = ("dataset", "truth", "items", "plan", "data.root", "outputs", "store.root")
+"""Settings whose value is a path, which may hold such signs: a job's folder is named after its overrides."""
+
 
 def _as_hydra_wants(override: str) -> str:
     """What people write and Hydra's grammar has no word for: an option of a group that is a number, the
-    place of a model left empty, and plain text."""
+    place of a model left empty, a path that is there, and plain text."""
     name, _, value = override.partition("=")
     if name == "category":
         return f"{name}=" + re.sub(r"\b(\d+)\b", r"'\1'", value)
     if name.startswith("model@") and value == "null":
         return f"~{name}"
+    if name in _PATHS and re.search(r"[=,(){}\[\]: ]", value) and Path(value).exists():
+        return f"{name}={_quoted(value)}"
     if name in _TEXTS and value != "null" and value[:1] not in ("", "'", '"'):
         return f"{name}={_quoted(value)}"
     return override
@@ -168,7 +180,7 @@ def _choose(given: str, known: dict[str, str]) -> str:
 
 def _positional(rest: list[str], setting: str) -> list[str]:
     """`report A B` means `report runs=[A,B]`; quoted, since a path may hold what Hydra's grammar takes for its own."""
-    paths = [one for one in rest if not one.startswith("-") and "=" not in one]
+    paths = [one for one in rest if not one.startswith("-") and ("=" not in one or Path(one).exists())]
     others = [_as_list(one) if one.startswith("prolific=") else one for one in rest if one not in paths]
     return [*others, f"{setting}=[{','.join(map(_in_quotes, paths))}]"] if paths else others
 
@@ -189,6 +201,8 @@ def _resumed(rest: list[str]) -> tuple[str, list[str]]:
     if not rest:
         raise ConfigError("Resume which run? Give its folder: vpref resume outputs/generate/TIME")
     folder = Path(rest[0])
+    if (folder / "sweep.json").exists():
+        return _resumed_sweep(folder, rest[1:])
     manifest = read_json(folder / "manifest.json")
     if str(manifest.get("verb")).startswith("survey_"):
         raise ConfigError("The steps of a survey are not resumed; what is missing, the same command makes again.")
@@ -197,12 +211,33 @@ def _resumed(rest: list[str]) -> tuple[str, list[str]]:
     return manifest["verb"], [*manifest["command"], *rest[1:], f"hydra.run.dir={_quoted(folder)}"]
 
 
+def _resumed_sweep(folder: Path, more: list[str]) -> tuple[str, list[str]]:
+    """The same command in the same folder: what the plan there says is done already is not done again."""
+    from vpref.runs.sweeps import read_plan
+
+    changed = [one for one in more if not one.startswith(("hydra/launcher=", "hydra.launcher."))]
+    if changed:
+        raise ConfigError(
+            f"A sweep goes on as it was planned; its launcher (hydra/launcher=...) alone can change, not {changed[0]}."
+        )
+    plan = read_plan(folder)
+    kept = [one for one in plan.command if not one.startswith("hydra.sweep.dir=")]
+    if any(one.startswith("hydra/launcher=") for one in more):
+        kept = [one for one in kept if not one.startswith(("hydra/launcher=", "hydra.launcher."))]
+    return plan.verb, [*kept, *more, f"hydra.sweep.dir={_quoted(folder)}"]
+
+
 def _quoted(path: Path | str) -> str:
     return "'" + str(path).replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _start(verb: str, rest: list[str]) -> None:
     gc.set_threshold(50_000)  # imports and composing make much and drop little: collecting meanwhile costs 0.3 s
+    if verb == "status":
+        from vpref.runs.sweep_table import status
+
+        status(rest)
+        return
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # errors reach us instead of being printed and lost
     sys.argv = [f"vpref {verb}", *rest]
     from vpref.runs import mains

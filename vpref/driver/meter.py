@@ -86,6 +86,7 @@ class Meter:
         """All of it, for the run's records and dashboards."""
         return {
             "items": dict(sorted(self.outcomes.items())),
+            "expected": self.total,
             "calls": {"sent": self.sent, "replayed": self.replayed, "shared": self.shared},
             "tokens": dict(self.tokens),
             "usd": None if self.unpriced else round(self.usd, 6),

@@ -10,11 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any, Generic, Protocol, TypeVar
 
+from vpref import interrupts
 from vpref.domain import ModelReply, ModelRequest, Role, Step
 from vpref.driver.meter import Meter
 from vpref.errors import CallFailed, Interrupted, RunStopped
@@ -105,7 +104,12 @@ class Driver(Generic[C]):
         called once a second. Raises Interrupted after SIGINT or SIGTERM, RunStopped when going on makes no sense; both
         only after what was in flight has been stored (within `drain_s`)."""
         queue, ordered = enumerate(jobs), _Ordered(emit)
-        with _signals(self._interrupt):
+        loop = asyncio.get_running_loop()
+
+        def told(number: int) -> None:
+            loop.call_soon_threadsafe(self._interrupt, number)
+
+        with interrupts.taken(told):
             clock = asyncio.create_task(self._tick(ticker))
             workers = [asyncio.create_task(self._work(queue, done, ordered)) for _ in range(self._window)]
             everything: asyncio.Future[Any] = asyncio.gather(*workers)
@@ -245,23 +249,6 @@ class Driver(Generic[C]):
             raise KeyboardInterrupt  # told twice: do not wait for what is in flight
         name = signal.Signals(number).name
         self._halt(Interrupted(number, f"Interrupted by {name}; give the same command again to go on from here."))
-
-
-@contextmanager
-def _signals(stop: Callable[[int], None]) -> Iterator[None]:
-    """SIGINT and SIGTERM stop the run in good order while this is entered. Only a main thread gets signals."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    loop = asyncio.get_running_loop()
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    for number in numbers:
-        loop.add_signal_handler(number, stop, int(number))
-    try:
-        yield
-    finally:
-        for number in numbers:
-            loop.remove_signal_handler(number)
 
 
 class _Ordered(Generic[T]):

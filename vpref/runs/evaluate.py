@@ -67,10 +67,14 @@ def _drive(settings: EvaluateSettings, live: Session, dataset: Dataset, folder: 
     def emit(response: Response) -> None:
         folder.record("responses", response)
         tracker.progress(meter.summary, meter.done)
+        folder.progress(meter.summary)
 
     folder.begin("responses")
     meter = Meter(total=min(dataset.count, settings.preview or dataset.count))
-    live.run(jobs(), name=_verdict, emit=emit, meter=meter)
+    try:
+        live.run(jobs(), name=_verdict, emit=emit, meter=meter)
+    finally:
+        folder.note(summary=meter.summary())  # what was paid is known of a run that ends early too
     return meter
 
 

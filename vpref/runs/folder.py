@@ -8,6 +8,8 @@ import platform
 import socket
 import subprocess
 import sys
+import time
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -21,6 +23,7 @@ from vpref.journals import Journal
 from vpref.redaction import redact
 
 _PACKAGES = ("openai", "pydantic", "Pillow", "hydra-core", "omegaconf", "aiohttp", "wandb", "torch", "transformers")
+_EVERY_S = 5.0
 
 
 class RunFolder:
@@ -40,6 +43,7 @@ class RunFolder:
             "commit": _commit(),
         }
         self._journals: dict[str, Journal] = {}
+        self._noted = time.monotonic()
         self.note()
 
     def note(self, **facts: Any) -> None:
@@ -58,23 +62,28 @@ class RunFolder:
         self._journals[kind] = Journal(self.path / f"{kind}.jsonl", fresh=True)
         return self._journals[kind].path
 
-    def status(self, state: str, error: str | None = None) -> None:
-        """Say how the run stands: running, finished, failed or interrupted."""
-        write_json(
-            self.path / "status.json",
-            {
-                "state": state,
-                "error": error and redact(error),
-                "at": _now(),
-                "pid": os.getpid(),
-                "host": socket.gethostname(),
-            },
-        )
+    def progress(self, summary: Callable[[], Mapping[str, Any]]) -> None:
+        """Note how far the run is, for `vpref status`; `summary` is called only when it is time to write."""
+        if time.monotonic() - self._noted >= _EVERY_S:
+            self._noted = time.monotonic()
+            self.note(summary=summary())
 
     def close(self) -> None:
         for journal in self._journals.values():
             journal.close()
         self._journals.clear()
+
+
+def write_status(folder: Path, state: str, error: str | None = None) -> None:
+    """Say how a run or a sweep stands: waiting, running, finished, failed or interrupted; and whose word it is."""
+    value = {
+        "state": state,
+        "error": error and redact(error),
+        "at": _now(),
+        "pid": os.getpid(),
+        "host": socket.gethostname(),
+    }
+    write_json(folder / "status.json", value)
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -135,12 +135,16 @@ def _drive(
     def emit(outcome: Outcome) -> None:
         folder.record("items", outcome)
         tracker.progress(meter.summary, meter.done)
+        folder.progress(meter.summary)
         row = partial(reports.generation_row, outcome, sources.get(outcome.slot.image, ""))
         tracker.grow("generations", row, expected=len(jobs))
 
     meter.total = len(jobs)
     folder.begin("items")
-    live.run(steps(), name=lambda outcome: outcome.outcome, emit=emit, meter=meter)
+    try:
+        live.run(steps(), name=lambda outcome: outcome.outcome, emit=emit, meter=meter)
+    finally:
+        folder.note(summary=meter.summary())  # what was paid is known of a run that ends early too
 
 
 def _finish(

@@ -61,6 +61,7 @@ EXAMPLES = {
         "vpref survey aggregate survey=outputs/survey/TIME outputs/survey_import/TIME",
     ),
     "demo": ("vpref demo", "vpref demo data.root=my_photos"),
+    "status": ("vpref status outputs/generate/TIME", "vpref status outputs/evaluate"),
     "resume": ("vpref resume outputs/generate/TIME",),
 }
 
@@ -69,7 +70,7 @@ def manual(verb: str) -> str:
     """The help text of a verb."""
     parts = ["Examples:\n" + "\n".join(f"  {line}" for line in EXAMPLES[verb])]
     conf = files("vpref.conf")
-    if verb != "resume":
+    if verb not in ("resume", "status"):
         text = (conf / f"{'generate' if verb == 'demo' else verb}.yaml").read_text(encoding="utf-8")
         groups = re.findall(r"^  - ([a-z]+)(?:@([a-z.]+))?: (\S+)", text, re.MULTILINE)
         if groups:

@@ -6,16 +6,15 @@ import atexit
 import shlex
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 
+from vpref import interrupts
 from vpref.errors import Interrupted, RunStopped
 from vpref.redaction import redact
 from vpref.runs.folder import RunFolder
@@ -141,8 +140,7 @@ def _end(launches: Iterable[Launch]) -> None:
 @contextmanager
 def _signals_noted() -> Iterator[Callable[[], None]]:
     """While this is entered SIGINT and SIGTERM are noted; the yielded function, and leaving, raise Interrupted for
-    one that was. Before and after, their ordinary effect ends the process, and the keeper the servers: none is lost.
-    Only a main thread gets signals."""
+    one that was."""
     noted: list[int] = []
 
     def look() -> None:
@@ -150,17 +148,6 @@ def _signals_noted() -> Iterator[Callable[[], None]]:
             name = signal.Signals(noted[0]).name
             raise Interrupted(noted[0], f"Interrupted by {name}; give the same command again to go on from here.")
 
-    if threading.current_thread() is not threading.main_thread():
+    with interrupts.taken(noted.append):
         yield look
-        return
-
-    def note(number: int, _: FrameType | None) -> None:
-        noted.append(number)
-
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield look
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
     look()

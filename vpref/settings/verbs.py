@@ -24,6 +24,7 @@ class RunSettings:
     simulator: SimulatorSettings = field(default_factory=SimulatorSettings)
     preview: int | None = None
     dry_run: bool = False
+    rehearse: bool = False
 
     def __post_init__(self) -> None:
         require(self.preview is None or self.preview >= 1, "preview must be a number of items, at least 1, or null.")
