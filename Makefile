@@ -10,10 +10,10 @@ demo: $(VENV)/demo.stamp  ## the main job on shipped photos against the simulato
 	$(BIN)/vpref demo
 
 test: check  ## every check and test
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 test-core: check  ## the same without the slow ones
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow"
 
 test-boxes: $(TORCH)/stamp  ## the detector itself; the environment holds torch, several gigabytes
 	$(TORCH)/bin/python -m pytest tests/test_detection.py tests/test_boxes_run.py
