@@ -21,6 +21,11 @@ _PATIENCE = 3
 """How many signals end the process at once, whatever it is cleaning up."""
 
 
+class _Told(KeyboardInterrupt):
+    """Not KeyboardInterrupt itself: one of these that passes through `exec` of a text, as where a dataclass is made,
+    leaves a mark by which Python ends the process by SIGINT at its very end, although it was handled."""
+
+
 @dataclass
 class _Watch:
     """What the handler knows. Signals belong to a process, and so does this."""
@@ -68,7 +73,7 @@ def heed() -> None:
     """From here on a signal is raised, as KeyboardInterrupt and once; one that was noted before is raised now."""
     _watch.armed = _watch.noted is None
     if _watch.noted is not None:
-        raise KeyboardInterrupt
+        raise _Told
 
 
 def quiet() -> None:
@@ -140,6 +145,6 @@ def _arrived(number: int, _: FrameType | None) -> None:
     _watch.untaken += 1
     if _watch.armed:
         _watch.armed = False
-        raise KeyboardInterrupt
+        raise _Told
     if _watch.untaken >= _PATIENCE:
         os._exit(128 + number)
