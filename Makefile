@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 TORCH := $(VENV)-torch
 
-.PHONY: demo test test-core test-boxes test-hf check bench clean
+.PHONY: demo test test-core test-boxes test-hf test-vllm check bench clean
 
 demo: $(VENV)/demo.stamp  ## the main job on shipped photos against the simulator; no key, no GPU
 	$(BIN)/vpref demo
@@ -20,6 +20,9 @@ test-boxes: $(TORCH)/stamp  ## the detector itself; the environment holds torch,
 
 test-hf: $(TORCH)/stamp  ## tiny checkpoints in this process, in the same environment
 	$(TORCH)/bin/python -m pytest tests/test_transformers.py tests/test_transformers_run.py
+
+test-vllm: $(VENV)/dev.stamp  ## a real vLLM: VLLM_PYTHON=a Python that has it TINY_CHECKPOINTS=a folder of tiny ones
+	VLLM_PYTHON=$(VLLM_PYTHON) TINY_CHECKPOINTS=$(TINY_CHECKPOINTS) $(BIN)/python -m pytest tests/test_vllm.py
 
 check: $(VENV)/dev.stamp
 	$(BIN)/ruff check .

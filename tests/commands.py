@@ -33,10 +33,10 @@ def start(*arguments: str, cwd: Path, **more: str) -> subprocess.Popen[str]:
     )
 
 
-def run(*arguments: str, cwd: Path, code: int = 0, **more: Any) -> tuple[str, str]:
+def run(*arguments: str, cwd: Path, code: int = 0, timeout_s: float = 120, **more: Any) -> tuple[str, str]:
     """Run to the end and return what was printed; the exit code must be as said."""
     process = start(*arguments, cwd=cwd, **more)
-    out, errors = process.communicate(timeout=120)
+    out, errors = process.communicate(timeout=timeout_s)
     assert process.returncode == code, f"exit code {process.returncode}, not {code}\n{out}\n{errors}"
     return out, errors
 

@@ -76,7 +76,12 @@ def requests(tmp_path: Path) -> int:
 
 
 def test_a_managed_run_from_start_to_end(tmp_path: Path, dataset: Path, served: dict[str, Any]) -> None:
-    gpus = ["evaluated.vllm.gpus='1,3'", "+evaluated.vllm.arguments.enforce_eager=true", "evaluated.vllm.revision=abc"]
+    gpus = [
+        f"evaluated.vllm.python={sys.executable}",
+        "evaluated.vllm.gpus='1,3'",
+        "+evaluated.vllm.arguments.enforce_eager=true",
+        "evaluated.vllm.revision=abc",
+    ]
     out, errors = run(*evaluating(dataset, *gpus, "driver.progress=plain"), cwd=tmp_path, **served)
     assert "vLLM: starting Qwen/Qwen3-VL-2B-Instruct on port" in errors
     assert "is ready after" in errors
@@ -153,7 +158,7 @@ def test_a_moved_checkpoint_keeps_its_replies(tmp_path: Path, dataset: Path, ser
 
 
 def test_an_early_death_shows_the_log_s_end_and_says_why(tmp_path: Path, dataset: Path, served: dict[str, Any]) -> None:
-    dies = {"STAND_IN_DIES": "torch.OutOfMemoryError: CUDA out of memory."}
+    dies: dict[str, Any] = {"STAND_IN_DIES": "torch.OutOfMemoryError: CUDA out of memory."}
     _, errors = run(*evaluating(dataset), cwd=tmp_path, code=1, **served, **dies)
     *lines, last = errors.splitlines()
     assert lines[0] == "vLLM's last lines:"

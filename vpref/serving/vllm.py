@@ -56,7 +56,7 @@ class Launch:
 def launch_of(model: ModelSettings) -> Launch:
     """What to start for a model of `serve: managed`. Raises ConfigError where its Python cannot be found."""
     settings = model.vllm
-    python = sys.executable if settings.python is None else shutil.which(Path(settings.python).expanduser())
+    python = sys.executable if settings.python is None else shutil.which(os.path.expanduser(settings.python))
     if python is None:
         raise ConfigError(f"There is no Python at vllm.python={settings.python}; give one that vLLM is installed for.")
     checkpoint = os.path.expanduser(settings.checkpoint or model.name)
