@@ -32,6 +32,7 @@ check: $(VENV)/dev.stamp
 
 bench: $(VENV)/dev.stamp  ## the cost of the machinery, beside bare loops
 	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/pages.py
 
 clean:
 	rm -rf $(VENV) $(TORCH) build *.egg-info

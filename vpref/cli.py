@@ -24,6 +24,7 @@ VERBS = {
     "evaluate": "items in, one model's responses and accuracy out",
     "import": "a dataset in the reference implementation's JSON, made ready for evaluate",
     "report": "tables over evaluation runs: vpref report outputs/evaluate/*",
+    "compare": "two evaluations, and the items that changed between them: vpref compare A B",
     "survey": "human ground truth: items in, forms, votes and majority letters out: vpref survey plan",
     "sync": "offline runs to Weights & Biases, from wherever their folders are now: vpref sync outputs/*/*",
     "workspace": "the panels of a Weights & Biases project, laid out once: vpref workspace entity=TEAM",
@@ -169,7 +170,13 @@ _SURVEY_HELP = f"""The steps of a survey, from items to ground truth:
 usage: vpref survey STEP [key=value ...]; vpref survey STEP --help shows every setting of it.
 """
 
-_POSITIONAL = {"report": "runs", "sync": "runs", "survey_import": "answers", "survey_aggregate": "votes"}
+_POSITIONAL = {
+    "report": "runs",
+    "compare": "runs",
+    "sync": "runs",
+    "survey_import": "answers",
+    "survey_aggregate": "votes",
+}
 """The verbs that take paths without a key, and which setting these are."""
 
 

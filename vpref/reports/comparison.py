@@ -17,7 +17,7 @@ from vpref.scoring import Tally, percent, score, tally
 from vpref.statistics import Interval, Paired, Unpaired, holm, paired, unpaired
 
 ALPHA = 0.05
-_COLUMNS = {
+COLUMNS = {
     "A vs. B": "A vs. B",
     "Items shared": "Items",
     "Accuracy A": "A",
@@ -33,7 +33,7 @@ _COLUMNS = {
 
 
 @dataclass(frozen=True)
-class _Side:
+class Side:
     """One model's answers of one variant."""
 
     evaluation: Evaluation
@@ -42,7 +42,7 @@ class _Side:
     images: dict[str, str]
 
     @classmethod
-    def of(cls, evaluation: Evaluation, responses: Sequence[Response]) -> _Side:
+    def of(cls, evaluation: Evaluation, responses: Sequence[Response]) -> Side:
         right = {one.item: good for one in responses if (good := score(one)) is not None}
         return cls(evaluation, tally(responses), right, {one.item: one.slot.image for one in responses})
 
@@ -51,16 +51,16 @@ class _Side:
 
 
 @dataclass(frozen=True)
-class _Pair:
+class Pair:
     """Two models and what comparing them found: nothing where one has no answers."""
 
-    a: _Side
-    b: _Side
+    a: Side
+    b: Side
     found: Paired | Unpaired | None
     holm: float | None = None
 
     @classmethod
-    def of(cls, a: _Side, b: _Side) -> _Pair:
+    def of(cls, a: Side, b: Side) -> Pair:
         counts = (a.whole.correct, a.whole.responded, b.whole.correct, b.whole.responded)
         return cls(a, b, paired(a.right, b.right, a.images) or unpaired(*counts))
 
@@ -89,34 +89,34 @@ def comparison_tables(evaluations: Iterable[Evaluation]) -> list[Table]:
     known = tuple(evaluations)
     tables: list[Table] = []
     for variant in (Variant.BOXES, Variant.PLAIN):
-        sides = [_Side.of(evaluation, kept) for evaluation in known if (kept := evaluation.of(variant))]
+        sides = [Side.of(evaluation, kept) for evaluation in known if (kept := evaluation.of(variant))]
         alike = [(a, b) for a, b in combinations(sides, 2) if a.evaluation.ablation == b.evaluation.ablation]
         if alike:
             paired_up = list({id(side): side for pair in alike for side in pair}.values())
-            tables.append(_table(variant, paired_up, _corrected([_Pair.of(a, b) for a, b in alike])))
+            tables.append(_table(variant, paired_up, corrected([Pair.of(a, b) for a, b in alike])))
     return tables
 
 
-def _corrected(pairs: Iterable[_Pair]) -> list[_Pair]:
+def corrected(pairs: Iterable[Pair]) -> list[Pair]:
     """The pairs with Holm's p, over all of them that could be tested."""
     known = list(pairs)
     better = iter(holm([pair.found.p for pair in known if pair.found]))
-    return [_Pair(pair.a, pair.b, pair.found, next(better) if pair.found else None) for pair in known]
+    return [Pair(pair.a, pair.b, pair.found, next(better) if pair.found else None) for pair in known]
 
 
-def _table(variant: Variant, sides: Sequence[_Side], pairs: Sequence[_Pair]) -> Table:
+def _table(variant: Variant, sides: Sequence[Side], pairs: Sequence[Pair]) -> Table:
     return Table(
         name=f"comparison_{variant}",
         title=f"Models in pairs, {variant}: percent, differences in points",
-        columns=tuple(_COLUMNS),
-        heads=tuple(_COLUMNS.values()),
-        rows=tuple((f"{pair.a.evaluation.shown} vs. {pair.b.evaluation.shown}", *_cells(pair)) for pair in pairs),
-        notes=(*_method_notes(pairs), *_side_notes(sides)),
-        records=tuple(_record(pair) for pair in pairs),
+        columns=tuple(COLUMNS),
+        heads=tuple(COLUMNS.values()),
+        rows=tuple((f"{pair.a.evaluation.shown} vs. {pair.b.evaluation.shown}", *cells(pair)) for pair in pairs),
+        notes=(*method_notes(pairs), *side_notes(sides)),
+        records=tuple(record(pair) for pair in pairs),
     )
 
 
-def _cells(pair: _Pair) -> Iterator[str]:
+def cells(pair: Pair) -> Iterator[str]:
     found, dash = pair.found, percent(None)
     together = found if isinstance(found, Paired) else None
     yield str(together.n if together else 0)
@@ -145,7 +145,7 @@ def p_text(p: float | None) -> str:
     return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def _record(pair: _Pair) -> dict[str, Any]:
+def record(pair: Pair) -> dict[str, Any]:
     """Counts and figures of one pair; those of an outcome that both had are None where none is shared."""
     found = pair.found
     together = found if isinstance(found, Paired) else None
@@ -167,7 +167,7 @@ def _record(pair: _Pair) -> dict[str, Any]:
     }
 
 
-def _method_notes(pairs: Sequence[_Pair]) -> Iterator[str]:
+def method_notes(pairs: Sequence[Pair]) -> Iterator[str]:
     together = [(pair, pair.found) for pair in pairs if isinstance(pair.found, Paired)]
     if together:
         yield "A − B on the items that both answered; interval: bootstrap over images."
@@ -184,7 +184,7 @@ def _method_notes(pairs: Sequence[_Pair]) -> Iterator[str]:
         yield f"Models share only some of the items they answered in {partly} of {len(pairs)} pairs."
 
 
-def _side_notes(sides: Sequence[_Side]) -> Iterator[str]:
+def side_notes(sides: Sequence[Side]) -> Iterator[str]:
     yield from (coverage_note(side.evaluation.shown, side.whole) for side in sides if side.whole.failed)
     silent = [(side.evaluation.shown, side.whole.unmatched + side.whole.refused) for side in sides]
     if any(count for _, count in silent):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 from vpref.domain import Accepted, Category, Failed, Outcome, Role, Variant, dollars, is_simulated, spent
 from vpref.issues import ISSUES
 from vpref.reports.table import SIMULATED_NOTE, Table
+from vpref.scoring import percent
 
 
 @dataclass
@@ -84,6 +86,63 @@ def generation_tables(counts: GenerationCounts) -> list[Table]:
     return tables
 
 
+def generations_tables(runs: Sequence[tuple[str, GenerationCounts]]) -> list[Table]:
+    """Runs under their names: what became of their items and what that cost, and the share of items accepted within
+    so many revisions. None for a single run, except the latter, where it was reviewed."""
+    tables = [_runs_table(runs)] if len(runs) > 1 else []
+    return [*tables, _depth_table(runs)] if any(counts.reviews for _, counts in runs) else tables
+
+
+def _runs_table(runs: Sequence[tuple[str, GenerationCounts]]) -> Table:
+    records = [{"run": name, **_total(counts), "simulated": counts.simulated} for name, counts in runs]
+    return Table(
+        name="generations",
+        title="Generating runs",
+        columns=("Run", "Items", "Accepted", "Unresolved", "Failed", "Revisions per item", "Cost"),
+        heads=("Run", "Items", "Accepted", "Un-\nresolved", "Failed", "Revisions\nper item", "Cost"),
+        rows=tuple((str(one["run"]), *_outcome_cells(one)) for one in records),
+        notes=(SIMULATED_NOTE,) if any(counts.simulated for _, counts in runs) else (),
+        records=tuple(records),
+    )
+
+
+def _depth_table(runs: Sequence[tuple[str, GenerationCounts]]) -> Table:
+    """Accepted after at most so many revisions, of all items of the run."""
+    deepest = max(max(counts.accepted, default=0) for _, counts in runs)
+    records = [
+        {
+            "run": name,
+            "revisions": depth,
+            "items": items,
+            "accepted": sum(counts.accepted[one] for one in range(depth + 1)),
+            "simulated": counts.simulated,
+        }
+        for name, counts in runs
+        if (items := _total(counts)["items"])
+        for depth in range(deepest + 1)
+    ]
+    by_run = {name: [one for one in records if one["run"] == name] for name, _ in runs}
+    return Table(
+        name="depths",
+        title="Accepted by revisions: percent of all items",
+        columns=("Run", *(f"Within {depth}" if depth else "At once" for depth in range(deepest + 1))),
+        rows=tuple(
+            (name, *(percent(Fraction(one["accepted"], one["items"])) for one in own))
+            for name, own in by_run.items()
+            if own
+        ),
+        notes=(SIMULATED_NOTE,) if any(counts.simulated for _, counts in runs) else (),
+        records=tuple(records),
+    )
+
+
+def _total(counts: GenerationCounts) -> dict[str, Any]:
+    places = {key[:2] for key in counts.outcomes}
+    records = [_outcome_record(counts, *place) for place in places]
+    total: dict[str, Any] = {name: sum(one[name] for one in records) for name in ("items", *_FATES, "revisions")}
+    return total | {"usd": spent(one["usd"] for one in records)}
+
+
 def _notes(counts: GenerationCounts) -> tuple[str, ...]:
     notes = [SIMULATED_NOTE] if counts.simulated else []
     for title, found in (("Failed", counts.failures), ("Replies asked for again", counts.asked_again)):
@@ -98,8 +157,7 @@ _FATES = ("accepted", "unresolved", "failed")
 def _outcome_table(counts: GenerationCounts) -> Table:
     records = [_outcome_record(counts, *place) for place in sorted({key[:2] for key in counts.outcomes})]
     rows = [(f"{one['variant']} {one['category']} {one['typicality']}, {one['dependence']}", one) for one in records]
-    total = {name: sum(one[name] for one in records) for name in ("items", *_FATES, "revisions")}
-    total["usd"] = spent(one["usd"] for one in records)
+    total = _total(counts)
     return Table(
         name="generation",
         title="Generated items",

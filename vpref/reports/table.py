@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,9 +41,29 @@ class Table:
     heads: tuple[str, ...] = ()
     texts: frozenset[str] = frozenset()
 
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> Table:
+        """A table back from its `data`."""
+        return cls(
+            name=data["name"],
+            title=data["title"],
+            columns=tuple(data["columns"]),
+            rows=tuple(map(tuple, data["rows"])),
+            notes=tuple(data["notes"]),
+            records=tuple(data["records"]),
+        )
+
+    def renamed(self, name: str, title: str) -> Table:
+        """The same under another name."""
+        return replace(self, name=name, title=title)
+
+    def is_text(self, place: int) -> bool:
+        """Whether a column holds names rather than numbers."""
+        return place == 0 or self.columns[place] in self.texts
+
     def markdown(self) -> str:
         """A heading, a pipe table with numbers to the right, and the notes."""
-        ruler = ["---" if self._is_text(place) else "---:" for place in range(len(self.columns))]
+        ruler = ["---" if self.is_text(place) else "---:" for place in range(len(self.columns))]
         lines = [_pipes(cells) for cells in (self.columns, ruler, *self.rows)]
         notes = [f"\n{note}" for note in self.notes]
         return "\n".join([f"### {self.title}\n", *lines, *notes]) + "\n"
@@ -90,14 +110,11 @@ class Table:
             collapse_padding=True,
         )
         for place, head in enumerate(self.heads or self.columns):
-            grid.add_column(Text(head), justify="left" if self._is_text(place) else "right", vertical="bottom")
+            grid.add_column(Text(head), justify="left" if self.is_text(place) else "right", vertical="bottom")
         for place, row in enumerate(self.rows):
             before_chance = [below[0] for below in self.rows[place + 1 : place + 2]] == [CHANCE_ROW]
             grid.add_row(_Name(row[0]), *map(Text, row[1:]), end_section=before_chance)
         return grid
-
-    def _is_text(self, place: int) -> bool:
-        return place == 0 or self.columns[place] in self.texts
 
     def _gap(self) -> int:
         """Spaces between the terminal's columns: one where two would not leave a name 14 of 80 columns."""

@@ -38,6 +38,8 @@ def _body(verb: str) -> Callable[[Any, Any], None]:
             from vpref.runs.importing import import_items as body  # type: ignore[assignment]
         case "report":
             from vpref.runs.report import report as body  # type: ignore[assignment]
+        case "compare":
+            from vpref.runs.compare import compare as body  # type: ignore[assignment]
         case "sync":
             from vpref.runs.sync import sync as body  # type: ignore[assignment]
         case "workspace":

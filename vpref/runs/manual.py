@@ -27,6 +27,7 @@ EXAMPLES = {
     ),
     "import": ("vpref import items=items.json data.root=images",),
     "report": ("vpref report outputs/evaluate/*", "vpref report outputs/evaluate/TIME counts=paper"),
+    "compare": ("vpref compare outputs/evaluate/TIME outputs/evaluate/TIME",),
     "sync": ("vpref sync outputs/generate/TIME outputs/evaluate/*", "vpref sync copied_runs dry_run=true"),
     "workspace": ("vpref workspace entity=my-team", "vpref workspace entity=my-team dry_run=true"),
     "simulate": (

@@ -1,4 +1,4 @@
-"""`vpref report RUNS...`: tables over evaluation runs, from their records alone."""
+"""`vpref report RUNS...`: tables over runs, from their records alone, and a page to look at them."""
 
 from __future__ import annotations
 
@@ -7,28 +7,29 @@ import os
 from vpref import reports
 from vpref.errors import ConfigError
 from vpref.runs.counts import read_counts
-from vpref.runs.evaluations import find_evaluations, read_evaluation
 from vpref.runs.folder import RunFolder
+from vpref.runs.results import find_results
 from vpref.runs.terminal import say, show_tables, shown
 from vpref.settings import ReportSettings
 
+PAGE = "report.html"
+
 
 def report(settings: ReportSettings, folder: RunFolder) -> None:
-    """Run the verb: print the tables and write them as Markdown, CSV and JSON."""
+    """Run the verb: print the tables and write them as Markdown, CSV, JSON, and all of them as one page."""
     if not settings.runs and settings.counts is None:
         raise ConfigError(
-            "Which runs? Give folders of evaluate runs (vpref report outputs/evaluate/*), or the paper's figures "
-            "(counts=paper)."
+            "Which runs? Give folders of runs (vpref report outputs/evaluate/*), or the paper's figures (counts=paper)."
         )
-    paths = find_evaluations(settings.runs)
-    evaluations = [read_evaluation(path) for path in paths]
-    tables = [*reports.accuracy_tables(evaluations), *reports.comparison_tables(evaluations)]
-    tables += [*reports.dependence_tables(evaluations), *reports.steadiness_tables(evaluations)]
+    results = find_results(settings.runs)
+    tables = results.tables()
     if settings.counts is not None:
-        tables += reports.counted_tables(read_counts(settings.counts), evaluations)
-    if evaluations:
-        tables.append(reports.extraction_table(evaluations))
+        tables += reports.counted_tables(read_counts(settings.counts), [one for _, one in results.evaluations])
     reports.write_tables(tables, folder.path / "tables")
-    folder.note(runs=[os.path.relpath(path) for path in paths])
+    folder.note(runs=[os.path.relpath(path) for path in results.paths])
     show_tables(tables)
     say(f"tables: {shown(folder.path / 'tables')}")
+    if settings.html:
+        from vpref.runs.pages import write_page
+
+        write_page(folder.path / PAGE, settings.title, results, tables, settings.images)

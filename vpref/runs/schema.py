@@ -13,6 +13,7 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 from vpref.errors import ConfigError
 from vpref.settings import (
     BoxesSettings,
+    CompareSettings,
     EvaluateSettings,
     GenerateSettings,
     ImportSettings,
@@ -38,6 +39,7 @@ SCHEMAS: dict[str, type] = {
     "boxes": BoxesSettings,
     "import": ImportSettings,
     "report": ReportSettings,
+    "compare": CompareSettings,
     "simulate": SimulateSettings,
     "sync": SyncSettings,
     "workspace": WorkspaceSettings,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 
 from vpref.domain import Category, Role, Variant
 from vpref.settings.ablation import AblationSettings
@@ -108,14 +109,37 @@ class ImportSettings(RunSettings):
     data: DataSettings = field(default_factory=DataSettings)
 
 
+class PageImages(Enum):
+    """Where a page's pictures are: in it, in a folder beside it, nowhere; `auto`: in it while they are few."""
+
+    auto = "auto"
+    inline = "inline"
+    beside = "beside"
+    none = "none"
+
+
 @dataclass
 class ReportSettings:
-    """`vpref report`: tables over evaluation runs, and over models of which only `counts` are known."""
+    """`vpref report`: tables over runs, and over models of which only `counts` are known; and a page of them all."""
 
     verb: str = "report"
     outputs: str = "outputs"
     runs: list[str] = field(default_factory=list)
     counts: str | None = None
+    title: str = "vpref report"
+    html: bool = True
+    images: PageImages = PageImages.auto
+
+
+@dataclass
+class CompareSettings:
+    """`vpref compare A B`: two evaluate runs on items that they share."""
+
+    verb: str = "compare"
+    outputs: str = "outputs"
+    runs: list[str] = field(default_factory=list)
+    html: bool = True
+    images: PageImages = PageImages.auto
 
 
 @dataclass

@@ -1,0 +1,68 @@
+"""`vpref compare A B`: two evaluations on the items they share, and the items that changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from vpref import reports
+from vpref.domain import Failed
+from vpref.errors import ConfigError
+from vpref.reports import Evaluation, Table
+from vpref.runs.datasets import read_outcomes
+from vpref.runs.folder import RunFolder
+from vpref.runs.results import Results, dataset_of, find_results
+from vpref.runs.terminal import say, show_tables, shown
+from vpref.settings import CompareSettings
+
+PAGE = "compare.html"
+_MOST = 20  # changed items printed; all are in the files and on the page
+
+
+def compare(settings: CompareSettings, folder: RunFolder) -> None:
+    """Run the verb: the tables printed and written, and one page of both runs' items."""
+    found = [_one(given) for given in _two(settings.runs)]
+    (a_path, a), (b_path, b) = found
+    changed = reports.changed_table(a, b, _questions([a_path, b_path]))
+    tables = [*reports.accuracy_tables([a, b]), *reports.compared_tables(a, b), changed]
+    reports.write_tables(tables, folder.path / "tables")
+    folder.note(runs=[str(path) for path, _ in found])
+    show_tables([*tables[:-1], _short(changed)])
+    say(f"tables: {shown(folder.path / 'tables')}")
+    if settings.html:
+        from vpref.runs.pages import write_page
+
+        results = Results(found)
+        title = f"{a.shown} and {b.shown}"
+        write_page(folder.path / PAGE, title, results, [*tables, reports.cost_table([a, b])], settings.images)
+
+
+def _two(given: list[str]) -> list[str]:
+    if len(given) != 2:
+        raise ConfigError(f"Two runs are compared, not {len(given)}: vpref compare outputs/evaluate/A outputs/.../B.")
+    return given
+
+
+def _one(given: str) -> tuple[Path, Evaluation]:
+    """The one evaluation in a folder. Raises ConfigError where it holds none or several."""
+    found = find_results([given]).evaluations
+    if not found:
+        raise ConfigError(f"{given} holds no evaluation run: only those are compared; vpref report shows others.")
+    if len(found) > 1:
+        names = ", ".join(path.name for path, _ in found[:3])
+        raise ConfigError(f"{given} holds {len(found)} evaluation runs ({names}, ...); give the folder of one.")
+    return found[0]
+
+
+def _questions(evaluations: list[Path]) -> dict[str, str]:
+    """What was asked, by item id, as far as the items are still there."""
+    paths = {path for one in evaluations if (path := dataset_of(one)) is not None}
+    outcomes = (outcome for path in sorted(paths) for outcome in read_outcomes(path))
+    return {one.item.id: one.item.question for one in outcomes if not isinstance(one, Failed)}
+
+
+def _short(table: Table) -> Table:
+    """The first items, for the terminal, without what is too wide for it."""
+    left = len(table.rows) - _MOST
+    notes = (*table.notes, *([f"{left:,} more are in the files and on the page."] if left > 0 else []))
+    return replace(table, rows=table.rows[:_MOST], notes=notes)
