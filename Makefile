@@ -4,10 +4,31 @@ VENV := .venv
 BIN := $(VENV)/bin
 TORCH := $(VENV)-torch
 
-.PHONY: demo test test-core test-boxes test-hf test-vllm check bench clean
+.PHONY: demo paper test test-core test-boxes test-hf test-vllm check bench clean
 
 demo: $(VENV)/demo.stamp  ## the main job on shipped photos against the simulator; no key, no GPU
 	$(BIN)/vpref demo
+
+PAPER := outputs/paper
+REHEARSE := rehearse=true
+ITEMS := detection=file data.first=4
+VOTES := $(PAPER)/votes
+ASK = $(BIN)/vpref $(1) --config-dir experiments/$(2) --config-name $(3) $(REHEARSE)
+SWEEPS := models responders revision_depth generator_models dependence model_pairs
+
+# A sweep that is there already goes on where it stands; a job that fails is told of and loses no other.
+paper: $(VENV)/dev.stamp  ## every experiment and one report; rehearsed unless told otherwise (experiments/README.md)
+	$(call ASK,generate,tables_1_and_2,items) $(ITEMS) hydra.run.dir=$(PAPER)/items
+	test -e $(PAPER)/survey/plan.json || $(BIN)/vpref survey plan --config-dir experiments/table_3 --config-name plan dataset=$(PAPER)/items hydra.run.dir=$(PAPER)/survey
+	test -e $(VOTES)/votes.jsonl || $(BIN)/vpref survey simulate survey=$(PAPER)/survey hydra.run.dir=$(PAPER)/votes
+	$(BIN)/vpref survey aggregate survey=$(PAPER)/survey $(VOTES) hydra.run.dir=$(PAPER)/labelled
+	-$(call ASK,evaluate,tables_1_and_2,models) dataset=$(PAPER)/labelled hydra.sweep.dir=$(PAPER)/models
+	-$(call ASK,evaluate,responder_agreement,responders) dataset=$(PAPER)/labelled hydra.sweep.dir=$(PAPER)/responders
+	-$(call ASK,generate,revision_depth,sweep) $(ITEMS) hydra.sweep.dir=$(PAPER)/revision_depth
+	-$(call ASK,generate,generator_models,sweep) $(ITEMS) hydra.sweep.dir=$(PAPER)/generator_models
+	-$(call ASK,evaluate,dependence,sweep) dataset=$(PAPER)/labelled hydra.sweep.dir=$(PAPER)/dependence
+	-$(call ASK,evaluate,model_pairs,sweep) dataset=$(PAPER)/labelled hydra.sweep.dir=$(PAPER)/model_pairs
+	$(BIN)/vpref report $(PAPER)/labelled $(PAPER)/items $(SWEEPS:%=$(PAPER)/%) counts=paper title="The paper, anew" hydra.run.dir=$(PAPER)/report
 
 test: check  ## every check and test
 	$(BIN)/python -m pytest -n auto --dist loadgroup

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.commands import QUIET, complaint, run, run_folder
+from tests.surveys import generic_items
 from tests.test_pipeline import drive as by_hand
 from tests.test_pipeline import said
 from vpref.domain import (
@@ -29,8 +30,9 @@ from vpref.domain import (
     Slot,
     make_item,
 )
-from vpref.errors import CallFailed
+from vpref.errors import CallFailed, ConfigError
 from vpref.evaluation import Exhibit, evaluate_item
+from vpref.runs.lending import lenders
 from vpref.scoring import score
 from vpref.settings import AblationSettings, AnswerForm, BoxesShown, ImageShown, PreferenceShown, SceneShown
 
@@ -268,6 +270,13 @@ def test_a_preference_stated_earlier_is_told_first_and_once() -> None:
     assert response.ablation.between == (OTHER.id, OTHER.id)
     with pytest.raises(ValueError, match="1 other items to borrow from, not 2"):
         next(evaluate_item(ITEM, ablation=earlier, others=[OTHER]))
+
+
+def test_too_few_lenders_are_found_before_anything_is_asked() -> None:
+    items = generic_items(plain=2, boxes=1)
+    with pytest.raises(ConfigError, match="has 0 boxes items of other images to borrow from"):
+        lenders(items, 1)
+    assert [one[0].slot.image for one in lenders(items[:8], 1)] == [items[4].slot.image] * 4 + [items[0].slot.image] * 4
 
 
 def test_mistakes_in_an_ablation_are_said(tmp_path: Path) -> None:

@@ -188,14 +188,14 @@ def _choose(given: str, known: dict[str, str]) -> str:
 def _positional(rest: list[str], setting: str) -> list[str]:
     """`report A B` means `report runs=[A,B]`; quoted, since a path may hold what Hydra's grammar takes for its own."""
     paths = [one for one in rest if not one.startswith("-") and ("=" not in one or Path(one).exists())]
-    others = [_as_list(one) if one.startswith("prolific=") else one for one in rest if one not in paths]
+    others = [_as_hydra_wants(_as_list(one)) for one in rest if one not in paths]
     return [*others, f"{setting}=[{','.join(map(_in_quotes, paths))}]"] if paths else others
 
 
 def _as_list(override: str) -> str:
-    """One file where a list of them is wanted."""
+    """One file of Prolific's, where a list of them is wanted."""
     name, _, value = override.partition("=")
-    return override if value.startswith("[") else f"{name}=[{_in_quotes(value)}]"
+    return override if name != "prolific" or value.startswith("[") else f"{name}=[{_in_quotes(value)}]"
 
 
 def _in_quotes(path: str) -> str:

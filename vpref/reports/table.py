@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     import rich.table
@@ -110,7 +110,8 @@ class Table:
             collapse_padding=True,
         )
         for place, head in enumerate(self.heads or self.columns):
-            grid.add_column(Text(head), justify="left" if self.is_text(place) else "right", vertical="bottom")
+            side: Literal["left", "right"] = "left" if self.is_text(place) else "right"
+            grid.add_column(Text(head), justify=side, vertical="bottom", overflow="fold")
         for place, row in enumerate(self.rows):
             before_chance = [below[0] for below in self.rows[place + 1 : place + 2]] == [CHANCE_ROW]
             grid.add_row(_Name(row[0]), *map(Text, row[1:]), end_section=before_chance)

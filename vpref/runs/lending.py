@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain
 
 from vpref.domain import Item
 from vpref.errors import ConfigError
 
 
-def lenders(items: Sequence[Item], wanted: int) -> Iterator[tuple[Item, ...]]:
+def lenders(items: Sequence[Item], wanted: int) -> list[tuple[Item, ...]]:
     """For each item the `wanted` next ones of other images and of its own variant, from the start again at the end.
-    Raises ConfigError where there are too few."""
+    Raises ConfigError where there are too few for any, before the first is asked about."""
+    lent: list[tuple[Item, ...]] = []
     for number, item in enumerate(items):
         found: list[Item] = []
         for other in chain(items[number + 1 :], items[:number]):
@@ -24,4 +25,5 @@ def lenders(items: Sequence[Item], wanted: int) -> Iterator[tuple[Item, ...]]:
                 f"Item {item.id} has {len(found)} {item.variant} items of other images to borrow from, and this "
                 f"ablation needs {wanted}; take a larger dataset, or a smaller ablation.distance."
             )
-        yield tuple(found)
+        lent.append(tuple(found))
+    return lent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
-from vpref.settings import ModelSettings, PipelineSettings, RunSettings, Serve, StoreSettings
+from vpref.settings import Api, ModelSettings, PipelineSettings, RunSettings, Serve, StoreSettings
 
 S = TypeVar("S")
 
@@ -28,5 +28,6 @@ def _simulated(node: Any) -> Any:
 
 def _stand_in(value: Any) -> Any:
     if isinstance(value, ModelSettings):
-        return replace(value, serve=Serve.simulator, server="simulator", base_url=None, api_key_env=None)
+        api = Api.chat if value.api is Api.transformers else value.api
+        return replace(value, api=api, serve=Serve.simulator, server="simulator", base_url=None, api_key_env=None)
     return _simulated(value) if isinstance(value, PipelineSettings) else value

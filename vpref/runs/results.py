@@ -78,10 +78,20 @@ def find_results(given: list[str]) -> Results:
     paths = list(found)
     generations = [path for path in paths if _kind(path) == "generation"]
     return Results(
-        [(path, read_evaluation(path)) for path in paths if _kind(path) == "evaluation"],
+        _distinct([(path, read_evaluation(path)) for path in paths if _kind(path) == "evaluation"]),
         [_generation(path, label) for path, label in zip(generations, _labels(generations), strict=True)],
         [(path, read_people(path)) for path in paths if _kind(path) == "people"],
     )
+
+
+def _distinct(evaluations: list[tuple[Path, Evaluation]]) -> list[tuple[Path, Evaluation]]:
+    """Without those that say over what another says: the same model, asked the same items in the same way, with the
+    same answers, as where two sweeps share a job. Compared with itself it would only weaken other comparisons."""
+    found: dict[tuple[object, ...], tuple[Path, Evaluation]] = {}
+    for path, one in evaluations:
+        said = tuple((each.item, each.expected, each.verdict, each.letter, each.text) for each in one.responses)
+        found.setdefault((one.shown, said), (path, one))
+    return list(found.values())
 
 
 def _kind(folder: Path) -> str | None:

@@ -19,7 +19,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 import vpref
 from vpref import interrupts
-from vpref.errors import Ended, Interrupted, RunStopped
+from vpref.errors import ConfigError, Ended, Interrupted, RunStopped
 from vpref.runs import schema, sweeps
 from vpref.runs.folder import write_json, write_status
 from vpref.runs.sweep_table import show
@@ -40,7 +40,7 @@ class Sweep:
     def run(self, batches: Sequence[Sequence[Sequence[str]]]) -> None:
         """Plan, launch and collect. Raises ConfigError before anything runs where a job's config does not fit;
         at the end Ended where the sweep was interrupted, RunStopped where a job did not finish."""
-        plan = self._resumed() if (self._folder / PLAN).exists() else self._planned(batches)
+        plan = self._resumed(batches) if (self._folder / PLAN).exists() else self._planned(batches)
         todo = [
             job for job, now in zip(plan.jobs, sweeps.read_jobs(self._folder, plan), strict=True) if not now.finished
         ]
@@ -89,8 +89,14 @@ class Sweep:
         schema.typed(config, schema.SCHEMAS[str(config.verb)])
         return folder
 
-    def _resumed(self) -> Plan:
-        return sweeps.read_plan(self._folder)
+    def _resumed(self, batches: Sequence[Sequence[Sequence[str]]]) -> Plan:
+        plan = sweeps.read_plan(self._folder)
+        asked = [tuple(_emptied(one) for one in overrides) for batch in batches for overrides in batch]
+        if plan.verb != self._config.verb or [job.overrides for job in plan.jobs] != asked:
+            raise ConfigError(
+                f"{shown(self._folder)} holds another sweep of {len(plan.jobs)} jobs; choose another hydra.sweep.dir."
+            )
+        return plan
 
     @contextmanager
     def _launching(self) -> Iterator[None]:

@@ -31,7 +31,7 @@
       axis: { labelColor: ink, titleColor: ink, gridColor: line, domainColor: line, tickColor: line, labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal" },
       legend: { labelColor: ink, titleColor: ink, labelFontSize: 12 }, header: { labelColor: ink, labelFontSize: 12 },
       title: { color: ink }, text: { color: ink, fontSize: 12 }, rule: { color: main }, point: { color: main }, bar: { color: main }, line: { color: main },
-      range: { category: dark.matches && !print ? ["#8ab8ff", "#ffb86b", "#7fd6a3", "#e6a3ff", "#ffe08a", "#9fe0e8"] : ["#1b57b0", "#b85c00", "#1d7a46", "#8a2fb0", "#7a6200", "#0f7580"] },
+      range: { category: dark.matches && !print ? ["#8ab8ff", "#ffb86b", "#7fd6a3", "#e6a3ff", "#ffe08a", "#9fe0e8", "#ff9e9e", "#c2c8d0", "#c9e265", "#d9b38c"] : ["#1b57b0", "#b85c00", "#1d7a46", "#8a2fb0", "#7a6200", "#0f7580", "#c2313a", "#5f6873", "#5b7a00", "#7d4e24"] },
     };
   };
   const draw = (place, print = false) => {
