@@ -135,7 +135,7 @@ def test_what_changed_after_planning_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("verb", [verb for verb in schema.SCHEMAS if verb.startswith("survey_")])
 def test_every_step_composes_with_the_defaults_of_its_settings(verb: str) -> None:
-    wanted = "dataset" if verb == "survey_plan" else "survey"
+    wanted = {"survey_plan": "dataset", "survey_upload": "export", "survey_fetch": "export"}.get(verb, "survey")
     schema.register()
     with initialize_config_module("vpref.conf", version_base="1.3"):
         composed: object = schema.typed(compose(verb, overrides=[f"{wanted}=x"]), schema.SCHEMAS[verb])

@@ -160,8 +160,8 @@ def test_each_job_of_a_sweep_is_a_run_named_after_what_varies_and_a_failed_one_i
     shutil.copytree(Path(__file__).parents[1] / "vpref/images/photos", photos, ignore=shutil.ignore_patterns("[d-z]*"))
     job = ["data.root=photos", "samples=4", "pipeline.model.limits.retries=0", "profile@simulator=flawless"]
     job += ["store.root=kept/${simulator.faults.http_500}"]  # else the second would live on the first's replies
-    _, errors = run("generate", "-m", *SIM[:2], *job, "simulator.faults.http_500=0,1", cwd=tmp_path, code=1, **THEIRS)
-    assert "50 requests in a row failed" in errors
+    out, _ = run("generate", "-m", *SIM[:2], *job, "simulator.faults.http_500=0,1", cwd=tmp_path, code=1, **THEIRS)
+    assert "50 requests in a row failed" in out
     (sweep,) = (tmp_path / "outputs/generate").iterdir()
     runs = mirrors(sweep)
     assert [run.code for run in runs] == [0, 1]
