@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 from vpref.domain import Category, Letter, Response, Slot, Verdict
 from vpref.reports import Evaluation
 from vpref.reports.dashboards import FOUND, confusion_sheet, group_figures, group_sheet
-from vpref.runs.mirroring import own_overrides
-
-GIVEN = ["data.root=photos", "pipeline.max_revisions=2", "model@evaluated=gpt-4.1"]
+from vpref.runs.sweeps import own_overrides
 
 
-def test_a_job_is_named_after_what_sets_it_apart(tmp_path: Path) -> None:
-    assert own_overrides(tmp_path, "0", GIVEN) == "", "no sweep: nothing is known of others"
-    swept = ["data.root=photos", "pipeline.max_revisions=0,1,2", "model@evaluated=gpt-4.1,o4-mini"]
-    (tmp_path / "multirun.yaml").write_text(json.dumps({"hydra": {"overrides": {"task": swept}}}))
-    assert own_overrides(tmp_path, "0", GIVEN) == "pipeline.max_revisions=2, model@evaluated=gpt-4.1"
-    jobs = [{"number": 0, "folder": "0", "overrides": GIVEN}, {"number": 1, "folder": "1", "overrides": [*GIVEN[:2]]}]
-    (tmp_path / "sweep.json").write_text(json.dumps({"jobs": jobs}))
-    assert own_overrides(tmp_path, "0", GIVEN) == "model@evaluated=gpt-4.1", "the plan knows the jobs that there are"
-    assert own_overrides(tmp_path, "7", GIVEN) == "", "a folder that the plan does not know"
-    (tmp_path / "sweep.json").write_text("{")
-    assert own_overrides(tmp_path, "0", GIVEN) == "", "a name is not worth a run"
+def test_jobs_are_told_by_what_sets_them_apart() -> None:
+    given = ["data.root=photos", "pipeline.max_revisions=2", "model@evaluated=gpt-4.1"]
+    assert own_overrides([given, [*given[:2], "model@evaluated=o4-mini"], given[:2]]) == [
+        *given[2:],
+        "model@evaluated=o4-mini",
+        "",
+    ]
+    assert own_overrides([given]) == [", ".join(given)]
+    assert own_overrides([]) == []
 
 
 def response(image: str, category: int, expected: Letter, letter: Letter | None, verdict: Verdict) -> Response:

@@ -12,15 +12,14 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
-
 from vpref import tracking
 from vpref.domain import Accepted, Outcome, Unresolved
 from vpref.errors import ConfigError
 from vpref.images import Gallery
 from vpref.reports import Evaluation, GenerationCounts, Table, dashboards
+from vpref.runs import sweeps
 from vpref.runs.datasets import Dataset, read_outcomes
-from vpref.runs.folder import RunFolder, read_json
+from vpref.runs.folder import RunFolder
 from vpref.runs.terminal import warn
 from vpref.settings import EvaluateSettings, GenerateSettings, RunSettings
 from vpref.tracking import Bundle, Tracker, Who
@@ -74,27 +73,20 @@ def _who(folder: RunFolder, verb: str, tags: tuple[str, ...], simulated: bool) -
     a part of a larger run after its place there, both in that one's group."""
     own, home = folder.path.resolve(), folder.path.resolve().parent
     group, name = None, own.name
-    if (home / "multirun.yaml").exists() or (home / "sweep.json").exists():
-        group, name = home.name, own_overrides(home, own.name, folder.overrides) or own.name
+    if (home / sweeps.PLAN).exists():
+        group, name = home.name, _apart(home, own.name) or own.name
     elif (home / "manifest.json").exists():
         group, name = home.name, f"{home.name}/{own.name}"
     return Who(verb, name + (" (simulated)" if simulated else ""), group, (verb, *tags))
 
 
-def own_overrides(sweep: Path, job: str, overrides: Sequence[str]) -> str:
-    """What sets a job apart from the others of its sweep: by the sweep's plan where it has one, else what the
-    command that Hydra kept does not say word for word."""
+def _apart(sweep: Path, job: str) -> str:
+    """What sets a job apart from the others of its sweep, by the sweep's plan; nothing where it is not in there."""
     try:
-        if (sweep / "sweep.json").exists():
-            jobs = {one["folder"]: one["overrides"] for one in read_json(sweep / "sweep.json")["jobs"]}
-            overrides = jobs[job]
-            common = set.intersection(*map(set, jobs.values())) if len(jobs) > 1 else set()
-        else:
-            kept: Any = OmegaConf.to_container(OmegaConf.load(sweep / "multirun.yaml"))
-            common = set(kept["hydra"]["overrides"]["task"])
-    except (ConfigError, OSError, KeyError, TypeError):
-        return ""
-    return ", ".join(one for one in overrides if one.replace("\\", "") not in common)  # Hydra escapes what it hands on
+        jobs = {one.folder: one.overrides for one in sweeps.read_plan(sweep).jobs}
+    except ConfigError:
+        return ""  # a name is not worth a run
+    return dict(zip(jobs, sweeps.own_overrides(list(jobs.values())), strict=True)).get(job, "")
 
 
 def show_generation(

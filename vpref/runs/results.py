@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from vpref import reports
@@ -109,7 +109,7 @@ def _labels(paths: list[Path]) -> list[str]:
     """Names for runs: what sets their commands apart, the folder's name where nothing does."""
     jobs = [sweeps.read_job(path) for path in paths]
     telling = [tuple(one for one in job.overrides if not one.startswith(_BESIDE_THE_POINT)) for job in jobs]
-    apart = sweeps.own_overrides([replace(job, overrides=told) for job, told in zip(jobs, telling, strict=True)])
+    apart = sweeps.own_overrides(telling)
     names = [told if len(paths) > 1 and told else path.name for told, path in zip(apart, paths, strict=True)]
     return [f"{name} ({path.name})" if names.count(name) > 1 else name for name, path in zip(names, paths, strict=True)]
 

@@ -48,6 +48,7 @@ def show(jobs: list[Job]) -> None:
 
 def jobs_table(jobs: list[Job]) -> Table:
     """One row a job."""
+    differing = sweeps.own_overrides([job.overrides for job in jobs])
     figures = [name for name in _TITLES if any(name in job.figures for job in jobs)]
     rows = [
         (
@@ -58,7 +59,7 @@ def jobs_table(jobs: list[Job]) -> Table:
             *(_share(job, name) for name in figures),
             _usd(job.usd),
         )
-        for number, (job, apart) in enumerate(zip(jobs, sweeps.own_overrides(jobs), strict=True))
+        for number, (job, apart) in enumerate(zip(jobs, differing, strict=True))
     ]
     return Table(
         name="jobs",

@@ -9,7 +9,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -99,12 +99,10 @@ def read_job(folder: Path, overrides: tuple[str, ...] = ()) -> Job:
     )
 
 
-def own_overrides(jobs: list[Job]) -> list[str]:
-    """Of each job what sets it apart from the others."""
-    if len(jobs) < 2:
-        return [", ".join(job.overrides) for job in jobs]
-    common = set.intersection(*(set(job.overrides) for job in jobs))
-    return [", ".join(one for one in job.overrides if one not in common) for job in jobs]
+def own_overrides(jobs: Sequence[Sequence[str]]) -> list[str]:
+    """Of each job's overrides those that set it apart from the others; all of a single job's."""
+    common = set.intersection(*map(set, jobs)) if len(jobs) > 1 else set()
+    return [", ".join(one for one in job if one not in common) for job in jobs]
 
 
 def stopped(sweep: Path) -> bool:
