@@ -57,13 +57,20 @@ class Items:
         entry["responses"].append({name: value for name, value in told.items() if value not in (None, "")})
 
     def add_votes(self, votes: Iterable[Vote]) -> None:
-        """People's valid votes."""
+        """People's valid votes: how many for each choice, how hard they found it, and why."""
         counted: dict[str, Counter[str]] = {}
+        ratings: dict[str, list[int]] = {}
         for vote in votes:
             if vote.status == "valid" and vote.item in self._by_id:
                 counted.setdefault(vote.item, Counter())[vote.choice] += 1
+                if vote.difficulty is not None:
+                    ratings.setdefault(vote.item, []).append(vote.difficulty)
+                if vote.justification:
+                    self._by_id[vote.item].setdefault("why", []).append([vote.choice, vote.justification])
         for item, choices in counted.items():
             self._by_id[item]["votes"] = {name: choices[name] for name in (*LETTERS, "other") if choices[name]}
+        for item, given in ratings.items():
+            self._by_id[item]["difficulty"] = sum(given) / len(given)
 
     def __len__(self) -> int:
         return len(self._by_id)

@@ -41,6 +41,8 @@ def _filter(table: Table, row: Sequence[str], place: int, models: Mapping[str, s
     kind, _, variant = table.name.rpartition("_")
     if kind in ("table1_accuracy", "table2_accuracy", "categories") and row[0] in models:
         return {"model": models[row[0]], "variant": variant} | _of_group(column, Variant(variant))
+    if table.name.startswith("dependence"):
+        return _of_dependence(row, column, models)
     if kind == "comparison":
         return _of_pair(row[0], column, variant, models)
     if table.name == "costs" and column in ("Accuracy", "Items") and row[0] in models:
@@ -73,6 +75,15 @@ def _of_pair(pair: str, column: str, variant: str, models: Mapping[str, str]) ->
                 right, wrong = sides[column]
                 return {"variant": variant, "right": models[right], "wrong": models[wrong]}
             return {"variant": variant, "model": models[a]} if column == "Items shared" else None
+    return None
+
+
+def _of_dependence(row: Sequence[str], column: str, models: Mapping[str, str]) -> Filter | None:
+    """To the items that were right and no longer are. Not by dependence, which is another's in each variant."""
+    for end in ("", " (simulated)"):
+        full, less = models.get(f"{row[0]}{end}"), models.get(f"{row[0]}, {row[1]}{end}")
+        if full is not None and less is not None and column != "Asked" and not column.endswith(" dependence"):
+            return {"right": full, "wrong": less} | _of_group(column, Variant.PLAIN)
     return None
 
 

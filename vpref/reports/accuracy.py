@@ -27,10 +27,12 @@ class Evaluation:
     and how often (`manner`). Each empty for nothing."""
     left_out: str = ""
     manner: str = ""
+    run: str = ""
+    """Which run it is, where two of one name answered the same items."""
 
     @property
     def shown(self) -> str:
-        named = f"{self.title}, {self.ablation}" if self.ablation else self.title
+        named = ", ".join(filter(None, (self.title, self.ablation, self.run)))
         return f"{named} (simulated)" if self.simulated else named
 
     def of(self, variant: Variant) -> list[Response]:

@@ -11,7 +11,7 @@ from vpref.errors import ConfigError
 from vpref.reports import Evaluation, Table
 from vpref.runs.datasets import read_outcomes
 from vpref.runs.folder import RunFolder
-from vpref.runs.results import Results, dataset_of, find_results
+from vpref.runs.results import Results, dataset_of, find_results, told_apart
 from vpref.runs.terminal import say, show_tables, shown
 from vpref.settings import CompareSettings
 
@@ -21,7 +21,7 @@ _MOST = 20  # changed items printed; all are in the files and on the page
 
 def compare(settings: CompareSettings, folder: RunFolder) -> None:
     """Run the verb: the tables printed and written, and one page of both runs' items."""
-    found = [_one(given) for given in _two(settings.runs)]
+    found = told_apart([_one(given) for given in _two(settings.runs)])
     (a_path, a), (b_path, b) = found
     changed = reports.changed_table(a, b, _questions([a_path, b_path]))
     tables = [*reports.accuracy_tables([a, b]), *reports.compared_tables(a, b), changed]

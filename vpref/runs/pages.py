@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -13,10 +14,11 @@ import vpref
 from vpref.errors import ConfigError
 from vpref.images import Gallery
 from vpref.pages import Items, Page, render
+from vpref.redaction import redact
 from vpref.reports import Table
 from vpref.runs.datasets import read_outcomes
 from vpref.runs.results import Results, dataset_of
-from vpref.runs.terminal import say, shown
+from vpref.runs.terminal import say, shown, warn
 from vpref.settings import PageImages
 
 INLINE_MOST = 150
@@ -33,7 +35,7 @@ def write_page(path: Path, title: str, results: Results, tables: Sequence[Table]
         say("page: left out, since Altair is not installed (pip install 'vpref[report]'; html=false for no such line)")
         return
     items, galleries, notes = _items(results)
-    models = [evaluation.shown for _, evaluation in results.evaluations]
+    models = list(dict.fromkeys(evaluation.shown for _, evaluation in results.evaluations))
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     page = Page(
         title=title,
@@ -47,7 +49,9 @@ def write_page(path: Path, title: str, results: Results, tables: Sequence[Table]
         notes=notes,
     )
     try:
-        path.write_text(render(page), encoding="utf-8")
+        draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        draft.write_text(redact(render(page)), encoding="utf-8")
+        draft.replace(path)
     except OSError as error:
         raise ConfigError(f"Cannot write {path} ({error.strerror}).") from error
     say(f"page: {shown(path)} ({path.stat().st_size / 1e6:.1f} MB)")
@@ -64,7 +68,9 @@ def _items(results: Results) -> tuple[Items, list[Gallery], list[str]]:
         galleries[source] = Gallery(source.parent / "images")
         for outcome in generation.outcomes():
             items.add_outcome(outcome, number)
-    for number, (path, evaluation) in enumerate(results.evaluations):
+    models: dict[str, int] = {}  # a model's runs on several datasets have one name: no item is in two of them
+    for path, evaluation in results.evaluations:
+        model = models.setdefault(evaluation.shown, len(models))
         dataset = dataset_of(path)
         if dataset is None:
             notes.append(f"The items that {evaluation.shown} was asked are no longer where they were: answers alone.")
@@ -74,7 +80,7 @@ def _items(results: Results) -> tuple[Items, list[Gallery], list[str]]:
             for outcome in read_outcomes(dataset):
                 items.add_outcome(outcome)
         for response in evaluation.responses:
-            items.add_response(response, number)
+            items.add_response(response, model)
     for _, people in results.people:
         items.add_votes(people.votes)
     return items, list(galleries.values()), list(dict.fromkeys(notes))
@@ -103,29 +109,34 @@ def _pictures(
     if images is PageImages.none or not found:
         return {}
     inline = images is PageImages.inline or (images is PageImages.auto and len(found) <= INLINE_MOST)
-    if inline:
-        return {
-            digest: "data:image/jpeg;base64," + base64.b64encode(_small(path)).decode()
-            for digest, path in found.items()
-        }
-    folder = beside / BESIDE
-    folder.mkdir(exist_ok=True)
-    for digest, path in found.items():
-        (folder / f"{digest}.jpg").write_bytes(_small(path))
-    return {digest: f"{BESIDE}/{digest}.jpg" for digest in found}
+    made: dict[str, str] = {}
+    for digest, place in found.items():
+        small = _small(place)
+        if small is None:
+            warn(f"The image {place} cannot be read; the page is without it.")
+        elif inline:
+            made[digest] = "data:image/jpeg;base64," + base64.b64encode(small).decode()
+        else:
+            (beside / BESIDE).mkdir(exist_ok=True)
+            (beside / BESIDE / f"{digest}.jpg").write_bytes(small)
+            made[digest] = f"{BESIDE}/{digest}.jpg"
+    return made
 
 
 def _place(digest: str, galleries: Sequence[Gallery]) -> Path | None:
     return next((gallery.path(digest) for gallery in galleries if digest in gallery), None)
 
 
-def _small(path: Path) -> bytes:
-    """A JPEG of 480 pixels at most on its longer side."""
+def _small(path: Path) -> bytes | None:
+    """A JPEG of 480 pixels at most on its longer side; None of what is no picture."""
     from PIL import Image
 
-    with Image.open(path) as image:
-        image.draft("RGB", (2 * _LONGER_SIDE, 2 * _LONGER_SIDE))
-        small = image.convert("RGB")
+    try:
+        with Image.open(path) as image:
+            image.draft("RGB", (2 * _LONGER_SIDE, 2 * _LONGER_SIDE))
+            small = image.convert("RGB")
+    except OSError:
+        return None
     small.thumbnail((_LONGER_SIDE, _LONGER_SIDE))
     data = io.BytesIO()
     small.save(data, "JPEG", quality=78, optimize=True)

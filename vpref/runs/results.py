@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from vpref import reports
@@ -78,7 +78,7 @@ def find_results(given: list[str]) -> Results:
     paths = list(found)
     generations = [path for path in paths if _kind(path) == "generation"]
     return Results(
-        _distinct([(path, read_evaluation(path)) for path in paths if _kind(path) == "evaluation"]),
+        told_apart(_distinct([(path, read_evaluation(path)) for path in paths if _kind(path) == "evaluation"])),
         [_generation(path, label) for path, label in zip(generations, _labels(generations), strict=True)],
         [(path, read_people(path)) for path in paths if _kind(path) == "people"],
     )
@@ -92,6 +92,19 @@ def _distinct(evaluations: list[tuple[Path, Evaluation]]) -> list[tuple[Path, Ev
         said = tuple((each.item, each.expected, each.verdict, each.letter, each.text) for each in one.responses)
         found.setdefault((one.shown, said), (path, one))
     return list(found.values())
+
+
+def told_apart(evaluations: list[tuple[Path, Evaluation]]) -> list[tuple[Path, Evaluation]]:
+    """Those of one name that answered the same items, with the ends of their folders behind the name."""
+    asked = [{response.item for response in one.responses} for _, one in evaluations]
+    told = []
+    for place, (path, one) in enumerate(evaluations):
+        alike = any(
+            other != place and evaluations[other][1].shown == one.shown and items & asked[place]
+            for other, items in enumerate(asked)
+        )
+        told.append((path, replace(one, run="/".join(path.resolve().parts[-2:])) if alike else one))
+    return told
 
 
 def _kind(folder: Path) -> str | None:

@@ -167,6 +167,7 @@
       item.preference ? make("blockquote", {}, item.preference) : null, choices(item));
     parts.push(make("div", { class: "two" }, picture(item), told));
     if (item.responses.length) parts.push(make("h3", {}, "Responses"), responses(item));
+    if (item.votes) parts.push(make("h3", {}, "People"), ...people(item));
     if (item.rounds.length) parts.push(make("h3", {}, "How it came about"), ...item.rounds.map(round));
     return parts;
   };
@@ -180,6 +181,9 @@
     make("tbody", {}, ...item.responses.map(one => make("tr", {}, make("th", { scope: "row" }, data.models[one.model]), make("td", {}, one.letter || "–"),
       make("td", { class: one.verdict }, `${SIGNS[one.verdict]} ${one.verdict}` + (one.by ? ` (${one.by})` : "") + (one.expected ? `, scored against ${one.expected}` : "")),
       make("td", { class: "said" }, one.text || one.reason || "", one.probabilities ? make("span", { class: "quiet" }, " " + Object.entries(one.probabilities).map(([name, share]) => `${name} ${(100 * share).toFixed(1)}%`).join(", ")) : null))))));
+  const people = item => [make("p", {}, Object.entries(item.votes).map(([name, votes]) => `${name}: ${votes} vote${votes > 1 ? "s" : ""}`).join(", ")
+      + (item.difficulty ? `; difficulty ${item.difficulty.toFixed(1)} (1 very easy, 5 very difficult)` : "")),
+    ...(item.why || []).map(([name, why]) => make("p", { class: "quiet" }, `${name}: “${why}”`))];
   const round = (one, number) => make("div", { class: "round" },
     make("p", {}, make("strong", {}, number ? `Review of revision ${number}: ` : "Review of the first draft: "), make("span", { class: one.issue ? "wrong" : "right" }, (one.issue || "no issue").replaceAll("_", " ")),
       one.by === "code" ? make("span", { class: "quiet" }, " (found by rule)") : null),
