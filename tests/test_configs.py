@@ -31,6 +31,7 @@ def settings_of(verb: str, *overrides: str) -> object:
         return schema.typed(compose(verb, overrides=list(overrides)), schema.SCHEMAS[verb])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model_can_be_evaluated_and_play_every_role(name: str) -> None:
     more = [override.format("evaluated") for override in NEEDED.get(name, [])]

@@ -288,6 +288,7 @@ def test_a_blocked_request_is_a_refusal_or_words_and_never_a_failure(service: st
         assert (reply.finish, reply.text) == ("stop", "I'm sorry, but I can't help with that.")
 
 
+@pytest.mark.slow
 @EVERY
 def test_faults_that_pass_are_retried_in_every_guise(service: str) -> None:
     faults = FaultSettings(http_429=0.2, http_500=0.1)

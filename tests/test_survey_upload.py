@@ -18,6 +18,8 @@ from vpref.forms.google import api_requests
 from vpref.forms.questions import sheets
 from vpref.runs.surveys import open_survey, read_votes
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass
 class World:
