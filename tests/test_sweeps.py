@@ -138,6 +138,61 @@ def test_an_interrupted_sweep_ends_in_order_and_goes_on(tmp_path: Path, launcher
     assert len(stored) == len(set(stored)) == len(read_log(log)) > asked, "nothing answered was asked again"
 
 
+@pytest.mark.parametrize("launcher", ["basic", "joblib"])
+def test_a_killed_sweep_goes_on_and_nothing_stored_is_asked_again(tmp_path: Path, launcher: str) -> None:
+    """SIGKILL to all its processes, after the first item."""
+    log = tmp_path / "simulator.jsonl"
+    with simulator(log, "simulator.latency_s=0.3") as url:
+        swept = [*at(url), "pipeline.model.limits.concurrency=1", "pipeline.max_revisions=0,1,2", "data.first=1"]
+        command = [sys.executable, "-m", "vpref", "generate", "-m", *swept, "samples=4", *QUIET, *LAUNCHERS[launcher]]
+        process = subprocess.Popen(
+            command, cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )  # fmt: skip
+        deadline = time.monotonic() + 100
+        while not any(path.stat().st_size for path in tmp_path.glob("outputs/generate/*/*/items.jsonl")):
+            assert time.monotonic() < deadline
+            assert process.poll() is None
+            time.sleep(0.02)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        sweep = the_sweep(tmp_path)
+        stored = sum(path.read_bytes().count(b"\n") for path in tmp_path.glob("outputs/store/calls/*.jsonl"))
+        while "running" in (told := run("status", str(sweep), cwd=tmp_path)[0]):
+            assert time.monotonic() < deadline + 100, told
+        assert "gone" in told
+        asked = len(read_log(log))
+        run("resume", str(sweep), "hydra/launcher=basic", cwd=tmp_path)
+        again = len(read_log(log)) - asked
+    assert states(sweep) == ["finished"] * 3
+    segments = tmp_path.glob("outputs/store/calls/*.jsonl")
+    keys = [json.loads(line)["key"] for path in segments for line in path.read_text().splitlines()]
+    assert len(keys) == len(set(keys)) == stored + again, "what was stored is not asked for again"
+
+
+def test_jobs_that_still_run_are_not_run_a_second_time(tmp_path: Path) -> None:
+    run("generate", "-m", *SIM, "category=0,2", cwd=tmp_path)
+    sweep = the_sweep(tmp_path)
+    status = next(sweep.glob("1_*")) / "status.json"
+    other = subprocess.Popen(["sleep", "600"])
+    try:
+        told = json.loads(status.read_text()) | {"state": "running", "pid": other.pid}
+        status.write_text(json.dumps(told))
+        assert f"still run (process {other.pid})" in complaint("resume", str(sweep), cwd=tmp_path)
+    finally:
+        other.kill()
+        other.wait()
+    assert "1 finished, 1 gone" in run("status", str(sweep), cwd=tmp_path)[0]
+    run("resume", str(sweep), cwd=tmp_path)
+    assert states(sweep) == ["finished"] * 2
+
+
+def test_jobs_elsewhere_are_told_of_while_they_run(tmp_path: Path) -> None:
+    given = [*SIM[:-1], "driver.progress=plain", "data.first=1", "category=0,2", *JOBLIB]
+    _, errors = run("generate", "-m", *[one for one in given if one != "driver.progress=none"], cwd=tmp_path)
+    assert "jobs: " in errors
+
+
 @pytest.mark.parametrize("delay_s", [0.0, 0.05, 0.15, 0.3, 0.6])
 def test_a_signal_at_any_moment_of_a_run_is_written_down(tmp_path: Path, delay_s: float) -> None:
     """From the folder's first file on, whatever the run is at: preparing images, asking who serves, tables."""

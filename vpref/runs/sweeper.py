@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -25,6 +26,9 @@ from vpref.runs.folder import write_json, write_status
 from vpref.runs.sweep_table import show
 from vpref.runs.sweeps import PLAN, Plan, PlannedJob
 from vpref.runs.terminal import say, shown
+from vpref.settings import Progress
+
+_LOOK_S = 1.0
 
 
 class Sweep:
@@ -49,7 +53,7 @@ class Sweep:
         size = max([len(batch) for batch in batches], default=1)
         try:
             for start in range(0, len(todo), size):
-                with self._launching():
+                with self._launching(plan):
                     self._launcher.launch(
                         [_arguments(job) for job in todo[start : start + size]], initial_job_idx=start
                     )
@@ -96,10 +100,15 @@ class Sweep:
             raise ConfigError(
                 f"{shown(self._folder)} holds another sweep of {len(plan.jobs)} jobs; choose another hydra.sweep.dir."
             )
+        if pids := sweeps.living(self._folder, plan):
+            raise ConfigError(
+                f"Jobs of {shown(self._folder)} still run (process {', '.join(map(str, pids))}), though what started "
+                "them is gone; wait until vpref status shows no more of them, or end them, and give the command again."
+            )
         return plan
 
     @contextmanager
-    def _launching(self) -> Iterator[None]:
+    def _launching(self, plan: Plan) -> Iterator[None]:
         """With Hydra's own launcher the jobs run here and take signals themselves. Other launchers' jobs have their
         own processes, which are told to end by the sweep's status; the launcher waits until they have."""
         if isinstance(self._launcher, BasicLauncher):
@@ -109,7 +118,31 @@ class Sweep:
         with ExitStack() as stack:
             stack.enter_context(interrupts.taken(self._stop))
             stack.enter_context(interrupts.kept_from_children())
+            stack.enter_context(self._telling(plan))
             yield
+
+    @contextmanager
+    def _telling(self, plan: Plan) -> Iterator[None]:
+        """Jobs with a process of their own print elsewhere: how they stand is told here, whenever that changes."""
+        if OmegaConf.select(self._config, "driver.progress") in (None, Progress.none):
+            yield
+            return
+        over = threading.Event()
+        thread = threading.Thread(target=self._tell, args=(plan, over), name="vpref-sweep-progress", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+    def _tell(self, plan: Plan, over: threading.Event) -> None:
+        before = ""
+        while not over.wait(_LOOK_S):
+            now = sweeps.counted(self._folder, plan)
+            if now != before:
+                print(f"jobs: {now}", file=sys.stderr, flush=True)
+            before = now
 
     def _stop(self, number: int) -> None:
         self._told += 1

@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import threading
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -140,19 +141,38 @@ def _heed(sweep: Path, over: threading.Event) -> None:
             return
 
 
+def living(folder: Path, plan: Plan) -> list[int]:
+    """The processes on this machine, other than this one, that still run jobs of a sweep."""
+    told = [_read(folder / job.folder / "status.json") for job in plan.jobs]
+    here = [one for one in told if one.get("state") == "running" and one.get("host") == socket.gethostname()]
+    pids = {int(str(one["pid"])) for one in here if one["pid"] != os.getpid() and alive(one["pid"])}
+    return sorted(pids)
+
+
+def counted(folder: Path, plan: Plan) -> str:
+    """How many jobs are in which state, by their status files alone: 2 finished, 1 running, 5 waiting."""
+    states = Counter(_state(_read(folder / job.folder / "status.json")) for job in plan.jobs)
+    return ", ".join(f"{count} {state}" for state, count in states.most_common())
+
+
 def _state(status: dict[str, Any]) -> str:
     state = str(status.get("state", "waiting"))
-    if state == "running" and status.get("host") == socket.gethostname() and not _alive(status.get("pid")):
+    if state == "running" and status.get("host") == socket.gethostname() and not alive(status.get("pid")):
         return "gone"
     return state
 
 
-def _alive(pid: object) -> bool:
+def alive(pid: object) -> bool:
+    """Whether a process still runs; one that ended and that nobody waits for, as in a container, does not."""
     try:
         os.kill(int(str(pid)), 0)
     except (OSError, ValueError):
         return False
-    return True
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return not Path("/proc/self").exists()  # gone meanwhile; where there is no /proc, it answered
+    return state != "Z"
 
 
 def _lines(folder: Path) -> int | None:

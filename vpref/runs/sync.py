@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from pathlib import Path
 
 from vpref.errors import ConfigError
 from vpref.runs.folder import RunFolder, read_json
+from vpref.runs.sweeps import alive
 from vpref.runs.terminal import say, shown
 from vpref.settings import SyncSettings
 from vpref.tracking import Mirror, account, find_mirrors, repoint
@@ -83,9 +83,6 @@ def _running(home: Path) -> bool:
     """Whether a run's own process lives, as far as can be told here; one that was killed says running for ever."""
     try:
         status = read_json(home / "status.json")
-        if status["state"] != "running" or status["host"] != socket.gethostname():
-            return False
-        os.kill(int(status["pid"]), 0)
-    except (ConfigError, OSError, KeyError, TypeError, ValueError):
+    except ConfigError:
         return False
-    return True
+    return status.get("state") == "running" and status.get("host") == socket.gethostname() and alive(status.get("pid"))
