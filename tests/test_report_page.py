@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -194,3 +196,58 @@ def test_mistakes_are_one_sentence(reported: Reported) -> None:
     assert "There is no run folder at nowhere" in complaint("compare", "nowhere", "data", cwd=home)
     out, _ = run("report", "data", "html=false", cwd=home)
     assert "page: " not in out
+
+
+def test_runs_of_one_name_are_told_apart_where_they_answered_the_same(reported: Reported, tmp_path: Path) -> None:
+    again = shutil.copytree(next(reported.home.glob("outputs/evaluate/*/0_*")), tmp_path / "again")
+    first, *others = (again / "responses.jsonl").read_text().splitlines()
+    changed = json.dumps(json.loads(first) | {"verdict": "unmatched", "letter": None, "by": None})
+    (again / "responses.jsonl").write_text("\n".join([changed, *others]) + "\n")
+    run("report", "outputs/evaluate", str(again), f"outputs={tmp_path}", cwd=reported.home)
+    (page,) = tmp_path.glob("report/*/report.html")
+    models = embedded(page, "data")["models"]
+    assert len(set(models)) == len(models) == 4
+    assert sum("again" in name for name in models) == 1
+    leading = re.findall(r'href="#items\?model=(\d)&amp;variant=plain"', page.read_text())
+    assert set(leading) == {"0", "1", "2", "3"}
+
+
+def test_a_model_s_runs_on_other_items_are_one_to_the_page(reported: Reported, tmp_path: Path) -> None:
+    whole = next(reported.home.glob("outputs/evaluate/*/0_*"))
+    lines = (whole / "responses.jsonl").read_text().splitlines()
+    for variant in ("plain", "boxes"):
+        part = tmp_path / "runs" / variant
+        part.mkdir(parents=True)
+        shutil.copy(whole / "manifest.json", part)
+        kept = [line for line in lines if json.loads(line)["slot"]["variant"] == variant]
+        (part / "responses.jsonl").write_text("\n".join(kept) + "\n")
+    run("report", "runs", cwd=tmp_path)
+    (page,) = tmp_path.glob("outputs/report/*/report.html")
+    data = embedded(page, "data")
+    assert len(data["models"]) == 1
+    assert {answer["model"] for item in data["items"] for answer in item["responses"]} == {0}
+
+
+def test_a_picture_that_cannot_be_read_is_told_of_and_left_out(reported: Reported, tmp_path: Path) -> None:
+    shutil.copytree(reported.home / "data", tmp_path / "data")
+    spoilt = next(iter((tmp_path / "data/images").iterdir()))
+    spoilt.unlink()  # a link to the store's
+    spoilt.write_text("no picture")
+    _, errors = run("report", "data", cwd=tmp_path)
+    assert errors.count("cannot be read; the page is without it") == 1
+    (page,) = tmp_path.glob("outputs/report/*/report.html")
+    assert spoilt.stem not in embedded(page, "data")["images"]
+
+
+def test_what_people_said_is_the_records(reported: Reported) -> None:
+    (path,) = reported.home.glob("outputs/survey_aggregate/*/votes.jsonl")
+    votes = [one for line in path.read_text().splitlines() if (one := json.loads(line))["status"] == "valid"]
+    for item in embedded(reported.page, "data")["items"]:
+        own = [vote for vote in votes if vote["item"] == item["id"]]
+        ratings = [vote["difficulty"] for vote in own if vote["difficulty"] is not None]
+        assert item.get("difficulty") == (sum(ratings) / len(ratings) if ratings else None)
+        assert item.get("why", []) == [[vote["choice"], vote["justification"]] for vote in own if vote["justification"]]
+
+
+def test_what_was_lost_without_the_image_leads_to_its_items(reported: Reported) -> None:
+    assert re.search(r'href="#items\?right=\d&amp;wrong=\d"', reported.page.read_text())

@@ -95,7 +95,7 @@ def _distinct(evaluations: list[tuple[Path, Evaluation]]) -> list[tuple[Path, Ev
 
 
 def told_apart(evaluations: list[tuple[Path, Evaluation]]) -> list[tuple[Path, Evaluation]]:
-    """Those of one name that answered the same items, with the ends of their folders behind the name."""
+    """Those of one name that answered the same items, with what their folders are called behind the name."""
     asked = [{response.item for response in one.responses} for _, one in evaluations]
     told = []
     for place, (path, one) in enumerate(evaluations):
@@ -103,8 +103,15 @@ def told_apart(evaluations: list[tuple[Path, Evaluation]]) -> list[tuple[Path, E
             other != place and evaluations[other][1].shown == one.shown and items & asked[place]
             for other, items in enumerate(asked)
         )
-        told.append((path, replace(one, run="/".join(path.resolve().parts[-2:])) if alike else one))
+        told.append((path, replace(one, run=_end(path)) if alike else one))
     return told
+
+
+def _end(path: Path) -> str:
+    """A run's folder as short as it can be told: the sweep and the job's number, or the folder's own name."""
+    folder = path.resolve()
+    number, job, _ = folder.name.partition("_")
+    return f"{folder.parent.name}/{number}" if job and number.isdigit() else folder.name
 
 
 def _kind(folder: Path) -> str | None:
