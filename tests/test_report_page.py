@@ -188,6 +188,13 @@ def _numbers(reported: Reported, *runs: Path) -> list[int]:
     return [paths.index(one / "responses.jsonl") for one in runs]
 
 
+def test_a_run_that_says_over_what_another_says_is_left_out_and_told_of(reported: Reported) -> None:
+    whole = sorted(reported.home.glob("outputs/evaluate/*/0_*"))[0]
+    copy = shutil.copytree(whole, reported.home / "copy")
+    _, errors = run("report", str(whole), str(copy), "html=false", cwd=reported.home)
+    assert "copy is left out: its answers are those of outputs/evaluate" in errors
+
+
 def test_mistakes_are_one_sentence(reported: Reported) -> None:
     home = reported.home
     assert "Two runs are compared, not 1" in complaint("compare", "outputs/evaluate", cwd=home)

@@ -15,6 +15,7 @@ from vpref.runs.datasets import read_outcomes
 from vpref.runs.evaluations import read_evaluation
 from vpref.runs.folder import read_json
 from vpref.runs.survey_aggregate import PEOPLE, read_people
+from vpref.runs.terminal import shown, warn
 
 _BESIDE_THE_POINT = ("tracking", "driver.", "outputs=", "store.", "rehearse=", "hydra")
 """Overrides that change nothing about what is made."""
@@ -86,11 +87,14 @@ def find_results(given: list[str]) -> Results:
 
 def _distinct(evaluations: list[tuple[Path, Evaluation]]) -> list[tuple[Path, Evaluation]]:
     """Without those that say over what another says: the same model, asked the same items in the same way, with the
-    same answers, as where two sweeps share a job. Compared with itself it would only weaken other comparisons."""
+    same answers, as where two sweeps share a job. Compared with itself it would only weaken other comparisons. Each
+    that is left out is told of."""
     found: dict[tuple[object, ...], tuple[Path, Evaluation]] = {}
     for path, one in evaluations:
         said = tuple((each.item, each.expected, each.verdict, each.letter, each.text) for each in one.responses)
-        found.setdefault((one.shown, said), (path, one))
+        first = found.setdefault((one.shown, said), (path, one))
+        if first[0] != path:
+            warn(f"{shown(path)} is left out: its answers are those of {shown(first[0])}, word for word.")
     return list(found.values())
 
 
