@@ -26,6 +26,8 @@ CPU: dict[str, Any] = {
     "DO_NOT_TRACK": "1",
     "PYTHONWARNINGS": "default",  # those of others' packages are theirs
 }
+DRAFT = ("scene", "preference", "question", "choices")
+SHAPES = {DRAFT, ("analysis", "issue"), ("proposed_fix", "draft"), ("answer",)}
 CHECKPOINTS = {"qwen3-vl-2b": ("qwen3-vl", []), "llava-next-7b": ("llava-next", ["load_format=dummy"])}
 
 
@@ -94,13 +96,19 @@ def test_two_items_are_generated_by_schema(tmp_path: Path) -> None:
     assert none_left()
     items = records(tmp_path / run_folder(out) / "items.jsonl")
     assert len(items) == 2
-    assert not {one.get("kind") for one in items} & {"not_json", "wrong_shape", "http_400"}
+    assert not {one.get("kind") for one in items} & {"not_json", "http_400"}
+    for one in (one for one in items if one.get("kind") == "wrong_shape"):
+        assert one["reason"].endswith(" is empty"), "noise may be an empty text, which a schema allows"
     replies = [one["reply"] for path in tmp_path.glob("outputs/store/calls/*.jsonl") for one in records(path)]
     assert len(replies) >= 2
     for reply in replies:
         assert reply["text"].startswith('{"'), "bound to the schema from its first character on"
     whole = [json.loads(reply["text"]) for reply in replies if reply["finish"] == "stop"]
-    assert {"scene", "preference", "question"} <= whole[0].keys()
+    assert whole
+    for value in whole:
+        assert tuple(value) in SHAPES
+        draft = value.get("draft", value)
+        assert tuple(draft.get("choices", LETTERS)) == LETTERS
 
 
 def test_after_vpref_is_killed_nothing_is_left_and_the_next_run_goes_on(tmp_path: Path, dataset: Path) -> None:
