@@ -9,26 +9,33 @@ TORCH := $(VENV)-torch
 demo: $(VENV)/demo.stamp  ## the main job on shipped photos against the simulator; no key, no GPU
 	$(BIN)/vpref demo
 
-PAPER := outputs/paper
 REHEARSE := rehearse=true
+PAPER := outputs/paper$(if $(REHEARSE),_rehearsed)
 ITEMS := detection=file data.first=4
 VOTES := $(PAPER)/votes
 ASK = $(BIN)/vpref $(1) --config-dir experiments/$(2) --config-name $(3) $(REHEARSE)
+# Where jobs did not finish (1), the rest goes on and make ends in an error; a mistake (2) or Ctrl-C ends it at once.
+SWEEP = $(call ASK,$(1),$(2),$(3)) $(4) hydra.sweep.dir=$(PAPER)/$(5) || { test $$? = 1 && echo $(PAPER)/$(5) >>$(PAPER)/unfinished; }
 SWEEPS := models responders revision_depth generator_models dependence model_pairs
+paper: export ASKED = $(strip $(REHEARSE) $(ITEMS))
 
-# A sweep that is there already goes on where it stands; a job that fails is told of and loses no other.
+# Given again, it goes on where it stands: finished jobs are left alone unless people's letters have changed since.
 paper: $(VENV)/dev.stamp  ## every experiment and one report; rehearsed unless told otherwise (experiments/README.md)
+	@mkdir -p $(PAPER) && rm -f $(PAPER)/unfinished
+	@test -e $(PAPER)/asked || echo "$$ASKED" >$(PAPER)/asked
+	@test "$$(cat $(PAPER)/asked)" = "$$ASKED" || { echo "$(PAPER) is of other items ($$(cat $(PAPER)/asked)); choose another folder: make paper PAPER=outputs/DIR"; exit 2; }
 	$(call ASK,generate,tables_1_and_2,items) $(ITEMS) hydra.run.dir=$(PAPER)/items
 	test -e $(PAPER)/survey/plan.json || $(BIN)/vpref survey plan --config-dir experiments/table_3 --config-name plan dataset=$(PAPER)/items hydra.run.dir=$(PAPER)/survey
 	test -e $(VOTES)/votes.jsonl || $(BIN)/vpref survey simulate survey=$(PAPER)/survey hydra.run.dir=$(PAPER)/votes
 	$(BIN)/vpref survey aggregate survey=$(PAPER)/survey $(VOTES) hydra.run.dir=$(PAPER)/labelled
-	-$(call ASK,evaluate,tables_1_and_2,models) dataset=$(PAPER)/labelled hydra.sweep.dir=$(PAPER)/models
-	-$(call ASK,evaluate,responder_agreement,responders) dataset=$(PAPER)/labelled hydra.sweep.dir=$(PAPER)/responders
-	-$(call ASK,generate,revision_depth,sweep) $(ITEMS) hydra.sweep.dir=$(PAPER)/revision_depth
-	-$(call ASK,generate,generator_models,sweep) $(ITEMS) hydra.sweep.dir=$(PAPER)/generator_models
-	-$(call ASK,evaluate,dependence,sweep) dataset=$(PAPER)/labelled hydra.sweep.dir=$(PAPER)/dependence
-	-$(call ASK,evaluate,model_pairs,sweep) dataset=$(PAPER)/labelled hydra.sweep.dir=$(PAPER)/model_pairs
+	$(call SWEEP,evaluate,tables_1_and_2,models,dataset=$(PAPER)/labelled,models)
+	$(call SWEEP,evaluate,responder_agreement,responders,dataset=$(PAPER)/labelled,responders)
+	$(call SWEEP,generate,revision_depth,sweep,$(ITEMS),revision_depth)
+	$(call SWEEP,generate,generator_models,sweep,$(ITEMS),generator_models)
+	$(call SWEEP,evaluate,dependence,sweep,dataset=$(PAPER)/labelled,dependence)
+	$(call SWEEP,evaluate,model_pairs,sweep,dataset=$(PAPER)/labelled,model_pairs)
 	$(BIN)/vpref report $(PAPER)/labelled $(PAPER)/items $(SWEEPS:%=$(PAPER)/%) counts=paper title="The paper, anew" hydra.run.dir=$(PAPER)/report
+	@test ! -e $(PAPER)/unfinished || { echo "Jobs did not finish in:" $$(cat $(PAPER)/unfinished); exit 1; }
 
 test: check  ## every check and test
 	$(BIN)/python -m pytest -n auto --dist loadgroup

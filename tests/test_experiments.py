@@ -6,6 +6,7 @@ import glob
 import json
 import re
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tests.commands import QUIET, ROOT, complaint, run
 from tests.reported import embedded
 
 EXPERIMENTS = ROOT / "experiments"
+PAPER = ROOT.parent / "shared" / "paper" / "tables.json"
 READMES = sorted(EXPERIMENTS.glob("*/README.md"))
 CONFIGS = sorted(path for path in EXPERIMENTS.glob("*/*") if path.name != "README.md")
 
@@ -90,6 +92,33 @@ def test_the_tables_of_the_paper_are_those_that_its_counts_give() -> None:
             (a, n), (b, m) = counts[variant]["typical"], counts[variant]["atypical"]
             expected += [100 * (a + b) / (n + m), 100 * a / n, 100 * b / m]
         assert told[name] == [int(10 * one + 0.5) / 10 for one in expected], name
+
+
+@pytest.mark.skipif(not PAPER.exists(), reason="needs shared/paper, which is beside the project")
+def test_table_3_and_agreement_are_told_as_the_paper_prints_them() -> None:
+    printed = json.loads(PAPER.read_text())
+    text = (EXPERIMENTS / "table_3/README.md").read_text()
+    rows = {name: cells.split("|") for name, cells in re.findall(r"^\| (boxes|plain) \|(.*)\|$", text, re.MULTILINE)}
+    for variant, means in printed["difficulty_table_3"].items():
+        expected = [means[name] for name in ("typical", "atypical", "low", "high")]
+        assert [None if cell.strip() == "–" else float(cell) for cell in rows[variant]] == expected
+    text = (EXPERIMENTS / "responder_agreement/README.md").read_text()
+    for variant, kind in (("plain", "on plain images"), ("boxes", "with boxes")):
+        agreement = printed["responder_vs_majority_agreement_percent"][variant]
+        kept = printed["survey"][variant]["kept"]
+        assert f"{agreement} % {kind} ({kept} items)" in text
+
+
+def test_what_was_made_of_other_photos_is_not_gone_on_with(tmp_path: Path) -> None:
+    (tmp_path / "asked").write_text("rehearse=true data.root=others\n")
+    (tmp_path / "unfinished").touch()
+    make = ["make", "--no-print-directory", "-o", ".venv/dev.stamp", "paper", f"PAPER={tmp_path}"]
+    for more in ([], ["REHEARSE=", "ITEMS=data.root=mine"]):
+        end = subprocess.run([*make, *more], cwd=ROOT, capture_output=True, text=True, check=False)
+        assert end.returncode != 0
+        assert f"{tmp_path} is of other items (rehearse=true data.root=others); choose another folder" in end.stdout
+        assert "vpref generate" not in end.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["asked"]
 
 
 def test_another_sweep_is_not_taken_for_one_that_is_there(tmp_path: Path) -> None:

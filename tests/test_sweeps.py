@@ -239,6 +239,41 @@ def test_a_rehearsal_asks_the_simulator_alone_and_keeps_its_replies_apart(tmp_pa
     assert not (tmp_path / "outputs/store/calls").exists()
 
 
+def test_jobs_on_what_has_changed_since_are_scored_anew_from_stored_replies(tmp_path: Path) -> None:
+    run("generate", "-m", *SIM, "category=0,2", "hydra.sweep.dir=data", cwd=tmp_path)
+    (first, other) = sorted(tmp_path.glob("data/*/items.jsonl"))
+    items = first.read_text() + other.read_text()
+    ids = [json.loads(line)["item"]["id"] for line in items.splitlines()]
+    for image in other.parent.glob("images/*"):
+        image.rename(first.parent / "images" / image.name)
+    first.write_text(items)
+    truth = tmp_path / "truth.json"
+    asked = ["evaluate", "-m", f"dataset={first}", "truth=truth.json", "model@evaluated=simulator", *QUIET]
+    asked += ["model@extractor=null", "ablation=nothing,no_image", "hydra.sweep.dir=sweep"]
+
+    def told(letters: dict[str, str]) -> tuple[str, str, list[dict[str, str]]]:
+        truth.write_text(json.dumps(letters))
+        out, errors = run(*asked, cwd=tmp_path)
+        said = [one for path in sorted(tmp_path.glob("sweep/*/responses.jsonl")) for one in read_log(path)]
+        return out, errors, [{one["item"]: one["expected"]} for one in said]
+
+    _, _, before = told(dict.fromkeys(ids, "a"))
+    assert before == [{ids[0]: "a"}, {ids[1]: "a"}] * 2
+    stamps = {path: path.stat().st_mtime_ns for path in tmp_path.glob("sweep/*/status.json")}
+    _, errors, again = told(dict.fromkeys(ids, "a"))
+    assert (again, "run again" in errors) == (before, False)
+    assert {path: path.stat().st_mtime_ns for path in stamps} == stamps, "the same letters are no change"
+    out, errors, after = told({ids[0]: "b"})
+    assert after == [{ids[0]: "b"}] * 2
+    assert "truth.json has changed since 2 of 2 jobs read it; they run again." in errors
+    assert "calls: 0 sent" in out
+    first.write_text(items.splitlines()[1] + "\n")
+    out, errors, last = told({ids[1]: "c"})
+    assert last == [{ids[1]: "c"}] * 2
+    assert "items.jsonl has changed since 2 of 2 jobs read it" in errors
+    assert "calls: 0 sent" in out
+
+
 def test_mistakes_about_sweeps_are_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert "How stands what?" in complaint("status", cwd=tmp_path)

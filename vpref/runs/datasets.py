@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from vpref.domain import OUTCOME, Failed, Item, Letter, Outcome, Unresolved, make_item
 from vpref.errors import ConfigError
 from vpref.images import Gallery
-from vpref.runs.folder import read_json
+from vpref.runs.folder import digest_of, read_json
 
 _OURS = "give the folder of a `vpref generate` run, or its items.jsonl"
 
@@ -90,9 +89,7 @@ def open_dataset(
             raise ConfigError(f"{path} is empty; {_OURS}.")
         hint = "include_unresolved=true takes unresolved ones too"
         raise ConfigError(f"{path} holds no item to ask, {left_out} failed or unresolved ones alone; {hint}.")
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return Dataset(path, dataset.gallery, include_unresolved, truth, count, digest, simulated)
+    return Dataset(path, dataset.gallery, include_unresolved, truth, count, digest_of(path), simulated)
 
 
 def read_outcomes(path: Path) -> Iterator[Outcome]:

@@ -13,7 +13,7 @@ from vpref.evaluation import evaluate_item
 from vpref.runs import plan
 from vpref.runs.datasets import Dataset, open_dataset, read_truth
 from vpref.runs.evaluations import read_evaluation
-from vpref.runs.folder import RunFolder
+from vpref.runs.folder import RunFolder, digest_of
 from vpref.runs.lending import lenders
 from vpref.runs.mirroring import mirrored_evaluation, show_evaluation, show_used
 from vpref.runs.preview import overheard
@@ -45,6 +45,7 @@ def respond(settings: EvaluateSettings, folder: RunFolder) -> list[reports.Table
                 "items": dataset.count,
                 "simulated": dataset.simulated,
                 "truth": settings.truth,
+                "truth_sha256": None if settings.truth is None else digest_of(Path(settings.truth)),
             },
             servers={role.value: server for role, server in live.servers.items()},
             evaluated=settings.evaluated.title,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
@@ -107,6 +108,12 @@ def read_json(path: Path) -> Any:
         raise ConfigError(f"Cannot read {path} ({error.strerror}).") from error
     except ValueError as error:
         raise ConfigError(f"{path} is not JSON ({error}).") from error
+
+
+def digest_of(path: Path) -> str:
+    """The sha256 of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _now() -> str:

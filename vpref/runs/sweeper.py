@@ -25,7 +25,7 @@ from vpref.runs import schema, sweeps
 from vpref.runs.folder import write_json, write_status
 from vpref.runs.sweep_table import show
 from vpref.runs.sweeps import PLAN, Plan, PlannedJob
-from vpref.runs.terminal import say, shown
+from vpref.runs.terminal import say, shown, warn
 from vpref.settings import Progress
 
 _LOOK_S = 1.0
@@ -45,9 +45,7 @@ class Sweep:
         """Plan, launch and collect. Raises ConfigError before anything runs where a job's config does not fit;
         at the end Ended where the sweep was interrupted, RunStopped where a job did not finish."""
         plan = self._resumed(batches) if (self._folder / PLAN).exists() else self._planned(batches)
-        todo = [
-            job for job, now in zip(plan.jobs, sweeps.read_jobs(self._folder, plan), strict=True) if not now.finished
-        ]
+        todo = self._todo(plan)
         write_status(self._folder, "running")
         stop: BaseException | None = None
         size = max([len(batch) for batch in batches], default=1)
@@ -65,6 +63,15 @@ class Sweep:
             stop = RunStopped(f"The launcher gave up ({type(error).__name__}: {str(error).splitlines()[0]}).")
             stop.__cause__ = error
         self._end(plan, stop)
+
+    def _todo(self, plan: Plan) -> list[PlannedJob]:
+        """What did not finish, and what answered a dataset that is another now: its scores would be of the old one."""
+        now = dict(zip(plan.jobs, sweeps.read_jobs(self._folder, plan), strict=True))
+        changed = {job: path for job, one in now.items() if one.finished and (path := sweeps.outdated(one.path))}
+        for path in dict.fromkeys(changed.values()):
+            count = sum(one == path for one in changed.values())
+            warn(f"{shown(Path(path))} has changed since {count} of {len(now)} jobs read it; they run again.")
+        return [job for job, one in now.items() if not one.finished or job in changed]
 
     def _planned(self, batches: Sequence[Sequence[Sequence[str]]]) -> Plan:
         jobs = []

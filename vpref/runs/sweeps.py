@@ -19,7 +19,7 @@ from typing import Any
 from vpref import interrupts
 from vpref.domain import Record
 from vpref.errors import ConfigError
-from vpref.runs.folder import read_json
+from vpref.runs.folder import digest_of, read_json
 
 PLAN = "sweep.json"
 _EVERY_S = 0.5
@@ -98,6 +98,16 @@ def read_job(folder: Path, overrides: tuple[str, ...] = ()) -> Job:
         usd=summary.get("usd", 0.0),
         usd_saved=summary.get("usd_saved_by_replay", 0.0),
     )
+
+
+def outdated(folder: Path) -> str | None:
+    """The dataset, or the file of right letters, that a job has read and that is another by now, as where people's
+    votes were counted in place of made-up ones. What is no longer there is not another."""
+    read = _read(folder / "manifest.json").get("dataset") or {}
+    for path, digest in ((read.get("path"), read.get("sha256")), (read.get("truth"), read.get("truth_sha256"))):
+        if path and digest and Path(path).is_file() and digest_of(Path(path)) != digest:
+            return str(path)
+    return None
 
 
 def own_overrides(jobs: Sequence[Sequence[str]]) -> list[str]:
