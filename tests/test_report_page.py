@@ -174,12 +174,16 @@ def test_compare_tells_what_changed(reported: Reported) -> None:
     for one in changed:
         assert one["change"].split(" → ") == ["right" if score(each[one["item"]]) else "wrong" for each in (a, b)]
         assert one["question"]
-    assert f"{len(a)} items are in both runs." in out
+    assert f"In both runs: {len(a)} items, of which {len(changed)} changed." in out
+    assert "The datasets differ" not in out
     assert "Asked in different ways" in out
     compared = json.loads((folder / "tables/compared_plain.json").read_text())["records"][0]
     plain = [id for id in a if a[id].slot.variant.value == "plain"]
     assert compared["only_a"] == sum(bool(score(a[id])) and not score(b[id]) for id in plain)
     assert compared["only_b"] == sum(bool(score(b[id])) and not score(a[id]) for id in plain)
+    shares = [f"{100 * sum(bool(score(one[id])) for id in plain) / len(plain):.1f}%" for one in (a, b)]
+    told = " ".join(out.split())
+    assert re.search(rf"Of {len(plain)} items .* A has {shares[0]} \([\d.–]+\) right and B {shares[1]}", told)
     assert len(embedded(folder / "compare.html", "data")["models"]) == 2
 
 
@@ -201,6 +205,8 @@ def test_mistakes_are_one_sentence(reported: Reported) -> None:
     assert "holds 3 evaluation runs" in complaint("compare", "outputs/evaluate", "data", cwd=home)
     assert "only those are compared" in complaint("compare", "data", "data", cwd=home)
     assert "There is no run folder at nowhere" in complaint("compare", "nowhere", "data", cwd=home)
+    one = str(next(home.glob("outputs/evaluate/*/0_*")))
+    assert "is both of the two runs" in complaint("compare", one, f"{one}/", cwd=home)
     out, _ = run("report", "data", "html=false", cwd=home)
     assert "page: " not in out
 

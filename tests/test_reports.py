@@ -6,6 +6,7 @@ import csv
 import gc
 import io
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -17,7 +18,15 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from vpref.domain import Category, Response, Slot, Variant, Verdict
-from vpref.reports import Evaluation, Table, accuracy_tables, comparison_tables, write_tables
+from vpref.reports import (
+    Evaluation,
+    Table,
+    accuracy_tables,
+    changed_table,
+    compared_tables,
+    comparison_tables,
+    write_tables,
+)
 
 PAPER = json.loads((Path(__file__).parent / "golden" / "paper_tables.json").read_text(encoding="utf-8"))
 SHARED = Path(__file__).parents[2] / "shared" / "paper" / "tables.json"
@@ -255,6 +264,53 @@ def test_failures_are_left_out_and_unmatched_is_wrong() -> None:
         "No response from m1 to 1 of 6 items: not scored.",
         "Wrong for naming no choice: m0 1.",
     )
+
+
+def changes(a: list[Response], b: list[Response]) -> Table:
+    return changed_table(Evaluation("x", False, a), Evaluation("y", False, b, "no image"), {})
+
+
+def test_what_changed_is_told_by_kind_of_change_and_what_is_in_one_run_alone_is_told_of() -> None:
+    table = changes(graded(["+-+", "?!+", "--"]), graded(["-++", "-+!"]))
+    rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    assert [(row["Change"], row["A"], row["B"], row["Right"]) for row in rows] == [
+        ("failed → right", "failed", "a", "a"),
+        ("right → failed", "a", "failed", "a"),
+        ("right → wrong", "a", "d", "a"),
+        ("wrong → right", "d", "a", "a"),
+    ]
+    assert table.notes == (
+        "In both runs: 6 items, of which 4 changed.",
+        "In A alone, and so not here: 2 items.",
+        "Asked in different ways. A: plainly. B: no image.",
+    )
+    assert [int(record["image"], 16) for record in table.records] == [1, 1, 0, 0]
+
+
+def test_another_right_letter_and_nothing_in_common_are_told_in_a_sentence() -> None:
+    a = graded(["++"])
+    b = [a[0], a[1].model_copy(update={"expected": "b"})]
+    notes = changes(a, b).notes
+    assert "Another letter is right in B than in A for 1 item: the ground truth is not the same." in notes
+    apart = changes(a, graded(["+"], first=100))
+    assert apart.rows == ()
+    assert apart.notes[:3] == (
+        "In both runs: 0 items, of which none changed.",
+        "In A alone, and so not here: 2 items.",
+        "In B alone, and so not here: 1 item.",
+    )
+
+
+def test_two_runs_are_told_in_words_on_the_items_that_both_answered() -> None:
+    better, worse = graded(["+"] * 9 + ["-", "!", "+"]), graded(["+", *"-" * 9, "+", "!"])
+    [table] = compared_tables(Evaluation("x", False, better), Evaluation("y", False, worse))
+    assert table.notes[0].startswith("A: x. B: y. Of 10 items that both answered A has 90.0% (")
+    assert re.search(r"right and B 10\.0% \([\d.]+–[\d.]+\), so A is better\.$", table.notes[0])
+    assert [record["shared"] for record in table.records if record["group"] == "overall"] == [10]
+    [table] = compared_tables(Evaluation("x", False, worse), Evaluation("y", False, worse))
+    assert table.notes[0].endswith(", which is within noise.")
+    [table] = compared_tables(Evaluation("x", False, worse), Evaluation("y", False, graded(["+"], first=100)))
+    assert table.notes[0] == "A: x. B: y."
 
 
 def test_without_shared_items_only_counts_are_compared_and_the_row_says_so() -> None:

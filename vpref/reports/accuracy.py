@@ -166,6 +166,12 @@ def _counts(whole: Tally) -> tuple[str, ...]:
     return (str(whole.n), share_text(whole.coverage), str(whole.unmatched), str(whole.refused), str(whole.failed))
 
 
+def accuracy_text(responses: Iterable[Response]) -> str:
+    """The accuracy of some responses in a sentence, with its interval: 93.8% (81.3–100.0)."""
+    group = _Group.of(responses)
+    return f"{share_text(group.tally.accuracy)} ({span_text(group.interval)})"
+
+
 def share_text(share: Fraction | None) -> str:
     return percent(share) if share is None else f"{percent(share)}%"
 

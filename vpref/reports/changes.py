@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vpref.domain import Response, Variant
-from vpref.reports.accuracy import GROUP_NAMES, Evaluation
+from vpref.reports.accuracy import GROUP_NAMES, Evaluation, accuracy_text
 from vpref.reports.comparison import COLUMNS, Pair, Side, cells, corrected, method_notes, record, side_notes
 from vpref.reports.table import Table
 from vpref.scoring import GROUPS, score
+from vpref.statistics import Paired
 
 
 def compared_tables(a: Evaluation, b: Evaluation) -> list[Table]:
@@ -33,9 +34,24 @@ def _compared(variant: Variant, a: Evaluation, b: Evaluation, whole: Pair, whole
         columns=("Items", *list(COLUMNS)[1:]),
         heads=("Items", *list(COLUMNS.values())[1:]),
         rows=tuple((name, *_cells(key, pair)) for key, name, pair in names),
-        notes=(f"A: {a.shown}. B: {b.shown}.", *method_notes(wholes), *side_notes([whole.a, whole.b])),
+        notes=(_in_words(variant, a, b, whole), *method_notes(wholes), *side_notes([whole.a, whole.b])),
         records=tuple({"group": key, **record(pair)} for key, _, pair in names),
     )
+
+
+def _in_words(variant: Variant, a: Evaluation, b: Evaluation, pair: Pair) -> str:
+    """What a reader takes along: each one's accuracy on the items that both answered, and whether they differ."""
+    named = f"A: {a.shown}. B: {b.shown}."
+    if not isinstance(pair.found, Paired):
+        return named
+    shared = pair.a.right.keys() & pair.b.right.keys()
+    told_a, told_b = (accuracy_text(one for one in each.of(variant) if one.item in shared) for each in (a, b))
+    verdict = "which is within noise" if pair.verdict == "within noise" else f"so {pair.verdict[0]} is better"
+    return f"{named} Of {_counted(len(shared))} that both answered A has {told_a} right and B {told_b}, {verdict}."
+
+
+def _counted(items: int) -> str:
+    return f"{items:,} item" if items == 1 else f"{items:,} items"
 
 
 def _cells(group: str, pair: Pair) -> Iterator[str]:
@@ -48,15 +64,15 @@ def changed_table(a: Evaluation, b: Evaluation, questions: Mapping[str, str]) ->
     """Each item that is right in one and not in the other, or was answered by one alone. `questions` by item id."""
     known = {response.item: response for response in a.responses}
     both = [(known[one.item], one) for one in b.responses if one.item in known]
-    changed = [(one, other) for one, other in both if score(one) != score(other)]
-    records = [_changed(one, other, questions) for one, other in changed]
+    changed = [_changed(one, other, questions) for one, other in both if score(one) != score(other)]
+    records = sorted(changed, key=lambda one: (one["change"], one["variant"], one["category"], one["item"]))
     return Table(
         name="changed",
         title="Items that changed",
         columns=("Item", "Question", "Of", "Right", "A", "B", "Change"),
         texts=frozenset({"Question", "Of", "Right", "A", "B", "Change"}),
         rows=tuple(_row(one) for one in records),
-        notes=tuple(_notes(a, b, both)),
+        notes=tuple(_notes(a, b, both, len(changed))),
         records=tuple(records),
     )
 
@@ -85,14 +101,14 @@ def _word(response: Response) -> str:
     return "failed" if right is None else "right" if right else "wrong"
 
 
-def _notes(a: Evaluation, b: Evaluation, both: list[tuple[Response, Response]]) -> Iterator[str]:
-    yield f"{len(both):,} items are in both runs."
+def _notes(a: Evaluation, b: Evaluation, both: list[tuple[Response, Response]], changed: int) -> Iterator[str]:
+    yield f"In both runs: {_counted(len(both))}, of which {f'{changed:,}' if changed else 'none'} changed."
     for name, one in (("A", a), ("B", b)):
         alone = len(one.responses) - len(both)
         if alone:
-            yield f"{alone:,} items are in {name} alone, and in no comparison."
+            yield f"In {name} alone, and so not here: {_counted(alone)}."
     other_truth = sum(one.expected != other.expected for one, other in both)
     if other_truth:
-        yield f"{other_truth:,} items have another right letter in B than in A: the runs used different ground truth."
+        yield f"Another letter is right in B than in A for {_counted(other_truth)}: the ground truth is not the same."
     if a.ablation != b.ablation:
         yield f"Asked in different ways. A: {a.ablation or 'plainly'}. B: {b.ablation or 'plainly'}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from vpref.domain import Failed
 from vpref.errors import ConfigError
 from vpref.reports import Evaluation, Table
 from vpref.runs.datasets import read_outcomes
-from vpref.runs.folder import RunFolder
+from vpref.runs.folder import RunFolder, read_json
 from vpref.runs.results import Results, dataset_of, find_results, told_apart
 from vpref.runs.terminal import say, show_tables, shown
 from vpref.settings import CompareSettings
@@ -23,11 +24,14 @@ def compare(settings: CompareSettings, folder: RunFolder) -> None:
     """Run the verb: the tables printed and written, and one page of both runs' items."""
     found = told_apart([_one(given) for given in _two(settings.runs)])
     (a_path, a), (b_path, b) = found
+    if a_path == b_path:
+        raise ConfigError(f"{shown(a_path)} is both of the two runs; give two.")
     changed = reports.changed_table(a, b, _questions([a_path, b_path]))
+    changed = replace(changed, notes=(*changed.notes, *_other_datasets(a_path, b_path)))
     tables = [*reports.accuracy_tables([a, b]), *reports.compared_tables(a, b), changed]
     reports.write_tables(tables, folder.path / "tables")
     folder.note(runs=[str(path) for path, _ in found])
-    show_tables([*tables[:-1], _short(changed)])
+    _show(tables, "on the page" if settings.html else "in the runs' responses.jsonl")
     say(f"tables: {shown(folder.path / 'tables')}")
     if settings.html:
         from vpref.runs.pages import write_page
@@ -61,8 +65,22 @@ def _questions(evaluations: list[Path]) -> dict[str, str]:
     return {one.item.id: one.item.question for one in outcomes if not isinstance(one, Failed)}
 
 
-def _short(table: Table) -> Table:
-    """The first items, for the terminal, without what is too wide for it."""
-    left = len(table.rows) - _MOST
-    notes = (*table.notes, *([f"{left:,} more are in the files and on the page."] if left > 0 else []))
-    return replace(table, rows=table.rows[:_MOST], notes=notes)
+def _other_datasets(a: Path, b: Path) -> Iterator[str]:
+    """A sentence where the runs are of datasets that are not the same, byte for byte."""
+    told = [read_json(one / "manifest.json")["dataset"] for one in (a, b)]
+    if told[0].get("sha256") != told[1].get("sha256"):
+        paths = [shown(dataset_of(one) or Path(str(each.get("path")))) for one, each in zip((a, b), told, strict=True)]
+        yield f"The datasets differ. A: {paths[0]}. B: {paths[1]}."
+
+
+def _show(tables: list[Table], where: str) -> None:
+    """The tables, of the items that changed the first, and where to look for what was said."""
+    *others, changed = tables
+    if not changed.rows:
+        show_tables(others)
+        say("\n" + "\n".join(changed.notes))
+        return
+    left = len(changed.rows) - _MOST
+    more = [f"{left:,} more are in tables/changed.csv."] if left > 0 else []
+    notes = (*changed.notes, *more, f"What was asked and said, in full: by an item's id {where}.")
+    show_tables([*others, replace(changed, rows=changed.rows[:_MOST], notes=notes)])
