@@ -206,6 +206,12 @@ def test_mistakes_are_one_sentence(reported: Reported) -> None:
     assert "only those are compared" in complaint("compare", "data", "data", cwd=home)
     assert "There is no run folder at nowhere" in complaint("compare", "nowhere", "data", cwd=home)
     one = str(next(home.glob("outputs/evaluate/*/0_*")))
+    apart = shutil.copytree(one, home / "apart")
+    (first, *_) = (apart / "responses.jsonl").read_text().splitlines()
+    (apart / "responses.jsonl").write_text(first.replace(json.loads(first)["item"], "f" * 16) + "\n")
+    out, _ = run("compare", one, "apart", "html=false", cwd=home)
+    assert ", apart (simulated)." in " ".join(out.split()), "two of one name are told apart"
+    assert "In both runs: 0 items" in out
     assert "is both of the two runs" in complaint("compare", one, f"{one}/", cwd=home)
     out, _ = run("report", "data", "html=false", cwd=home)
     assert "page: " not in out

@@ -292,6 +292,8 @@ def test_another_right_letter_and_nothing_in_common_are_told_in_a_sentence() -> 
     b = [a[0], a[1].model_copy(update={"expected": "b"})]
     notes = changes(a, b).notes
     assert "Another letter is right in B than in A for 1 item: the ground truth is not the same." in notes
+    [row] = changes(a, [b[0], b[1].model_copy(update={"letter": "a"})]).rows
+    assert row[3:] == ("a → b", "a", "a", "right → wrong")
     apart = changes(a, graded(["+"], first=100))
     assert apart.rows == ()
     assert apart.notes[:3] == (

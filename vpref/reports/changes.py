@@ -85,6 +85,7 @@ def _changed(one: Response, other: Response, questions: Mapping[str, str]) -> di
         "category": int(one.slot.category),
         "image": one.slot.image,
         "expected": one.expected,
+        "expected_b": other.expected,
         "a": one.letter or one.verdict,
         "b": other.letter or other.verdict,
         "change": f"{_word(one)} → {_word(other)}",
@@ -93,7 +94,8 @@ def _changed(one: Response, other: Response, questions: Mapping[str, str]) -> di
 
 def _row(one: Mapping[str, Any]) -> tuple[str, ...]:
     of = f"{one['variant']} {one['category']}"
-    return (one["item"], one["question"], of, one["expected"], one["a"], one["b"], one["change"])
+    right = one["expected"] if one["expected"] == one["expected_b"] else f"{one['expected']} → {one['expected_b']}"
+    return (one["item"], one["question"], of, right, one["a"], one["b"], one["change"])
 
 
 def _word(response: Response) -> str:

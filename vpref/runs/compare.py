@@ -22,7 +22,7 @@ _MOST = 20  # changed items printed; all are in the files and on the page
 
 def compare(settings: CompareSettings, folder: RunFolder) -> None:
     """Run the verb: the tables printed and written, and one page of both runs' items."""
-    found = told_apart([_one(given) for given in _two(settings.runs)])
+    found = told_apart([_one(given) for given in _two(settings.runs)], anyway=True)
     (a_path, a), (b_path, b) = found
     if a_path == b_path:
         raise ConfigError(f"{shown(a_path)} is both of the two runs; give two.")

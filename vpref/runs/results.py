@@ -98,13 +98,13 @@ def _distinct(evaluations: list[tuple[Path, Evaluation]]) -> list[tuple[Path, Ev
     return list(found.values())
 
 
-def told_apart(evaluations: list[tuple[Path, Evaluation]]) -> list[tuple[Path, Evaluation]]:
-    """Those of one name that answered the same items, with what their folders are called behind the name."""
+def told_apart(evaluations: list[tuple[Path, Evaluation]], anyway: bool = False) -> list[tuple[Path, Evaluation]]:
+    """Those of one name that answered the same items, or `anyway`, with what their folders are called behind it."""
     asked = [{response.item for response in one.responses} for _, one in evaluations]
     told = []
     for place, (path, one) in enumerate(evaluations):
         alike = any(
-            other != place and evaluations[other][1].shown == one.shown and items & asked[place]
+            other != place and evaluations[other][1].shown == one.shown and (anyway or items & asked[place])
             for other, items in enumerate(asked)
         )
         told.append((path, replace(one, run=_end(path)) if alike else one))
